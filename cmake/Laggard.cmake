@@ -1,0 +1,45 @@
+# How every target of the project is built, and the link rule:
+#   base <- proto codec <- core <- {ingest, store, serve} <- executables
+# A library names the layers it may use; an #include of any other layer stops the configure step, since
+# the linker alone would not notice a header that needs no symbol.
+
+add_library(laggard_options INTERFACE)
+target_include_directories(laggard_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(laggard_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual)
+if(LAGGARD_WERROR)
+  target_compile_options(laggard_options INTERFACE -Werror)
+endif()
+if(LAGGARD_SANITIZE)
+  add_compile_options(-fsanitize=${LAGGARD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${LAGGARD_SANITIZE})
+endif()
+
+# laggard_check_layers(<dir relative to the source root> LAYERS <dir>...)
+# Fails when a source file below the directory includes a project header of a layer that is not listed.
+function(laggard_check_layers dir)
+  cmake_parse_arguments(ARG "" "" "LAYERS" ${ARGN})
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+    ${PROJECT_SOURCE_DIR}/${dir}/*.h ${PROJECT_SOURCE_DIR}/${dir}/*.cpp)
+  foreach(file IN LISTS files)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${file})
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${file} lines REGEX "^#include \"")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" header "${line}")
+      get_filename_component(layer "${header}" DIRECTORY)
+      if(NOT layer IN_LIST ARG_LAYERS AND NOT layer STREQUAL dir)
+        message(FATAL_ERROR "${file} includes ${header}: ${dir} may use only ${ARG_LAYERS}")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+# laggard_library(<name> <dir> SOURCES ... LAYERS ... [LINK ...] [PRIVATE_LINK ...])
+# LAYERS are the folders whose headers may be included; LINK and PRIVATE_LINK are targets.
+function(laggard_library name dir)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LAYERS;LINK;PRIVATE_LINK" ${ARGN})
+  laggard_check_layers(${dir} LAYERS ${ARG_LAYERS})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} PRIVATE laggard_options ${ARG_PRIVATE_LINK})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+endfunction()
