@@ -1,0 +1,176 @@
+#include "daemon/app/config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cctype>
+#include <map>
+#include <sstream>
+#include <vector>
+
+// CLI11 and toml++ are headers with everything in them; this is the one file that reads them here.
+#include <CLI/CLI.hpp>
+#include <toml++/toml.h>
+
+#include "daemon/base/error.h"
+
+namespace laggard::app {
+namespace {
+
+template <typename Number>
+std::optional<Number> number_in(const std::string& text, Number least) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= least)) return std::nullopt;
+  return value;
+}
+
+/// One setting under its one name: --overdue-after-ms, LAGGARD_OVERDUE_AFTER_MS, overdue_after_ms in a file.
+struct Setting {
+  std::string key, help;
+  std::function<bool(Config&, const std::string&)> set;  // false for a value that makes no sense
+  std::string wants;
+
+  std::string flag() const {
+    std::string flag = key;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    return "--" + flag;
+  }
+  std::string variable() const {
+    std::string name = "LAGGARD_" + key;
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+    return name;
+  }
+};
+
+Setting text_setting(std::string key, std::string help, std::string Config::*field) {
+  return {std::move(key), std::move(help),
+          [field](Config& config, const std::string& text) {
+            config.*field = text;
+            return !text.empty();
+          },
+          "a text that is not empty"};
+}
+
+Setting ms_setting(std::string key, std::string help, std::int64_t core::Options::*field) {
+  return {std::move(key), std::move(help),
+          [field](Config& config, const std::string& text) {
+            const auto value = number_in<std::int64_t>(text, 1);
+            if (value.has_value()) config.alignment.*field = *value;
+            return value.has_value();
+          },
+          "a number of milliseconds, 1 or more"};
+}
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> kSettings{
+      text_setting("data", "Directory of the database; made when it is missing. On a local disk", &Config::data),
+      text_setting("ingest", "Where agents connect to. Default tcp://127.0.0.1:17600; port 0 takes a free one",
+                   &Config::ingest),
+      text_setting("http", "Where the CLI, curl and Prometheus ask. Default 127.0.0.1:17601", &Config::http),
+      {"log_level", "trace, debug, info, warn, error or off. Default info",
+       [](Config& config, const std::string& text) {
+         const std::vector<std::string> levels{"trace", "debug", "info", "warn", "error", "off"};
+         config.log_level = text;
+         return std::find(levels.begin(), levels.end(), text) != levels.end();
+       },
+       "trace, debug, info, warn, error or off"},
+      ms_setting("overdue_after_ms", "A step that lacks a rank is overdue after this. Default 10000",
+                 &core::Options::overdue_after_ms),
+      {"overdue_factor", "... or after so many median steps, whichever is longer. Default 3",
+       [](Config& config, const std::string& text) {
+         const auto value = number_in<double>(text, 0);
+         if (value.has_value()) config.alignment.overdue_factor = *value;
+         return value.has_value();
+       },
+       "a number, 0 or more"},
+      ms_setting("stalled_after_ms", "A run without a record for so long is stalled. Default 60000",
+                 &core::Options::stalled_after_ms),
+      ms_setting("lost_after_ms", "A run without a record for so long is lost. Default 1800000",
+                 &core::Options::lost_after_ms),
+      ms_setting("source_timeout_ms", "An agent not heard for so long is gone. Default 10000",
+                 &core::Options::source_timeout_ms)};
+  return kSettings;
+}
+
+void apply(const Setting& setting, Config& config, const std::string& text, const std::string& where) {
+  if (!setting.set(config, text))
+    throw Error(where + ": " + setting.key + " is \"" + text + "\", but wants " + setting.wants);
+}
+
+std::string text_of(const toml::node& node) {
+  if (const auto text = node.value<std::string>(); node.is_string()) return *text;
+  std::ostringstream out;
+  out.imbue(std::locale::classic());
+  node.visit([&](const auto& value) { out << value; });
+  return out.str();
+}
+
+void apply_file(const std::string& path, Config& config) {
+  toml::table table;
+  try {
+    table = toml::parse_file(path);
+  } catch (const toml::parse_error& error) {
+    throw Error(path + ":" + std::to_string(error.source().begin.line) + ": " +
+                std::string(error.description()));
+  }
+  for (const auto& [key, node] : table) {
+    const std::string where = path + ":" + std::to_string(node.source().begin.line);
+    const auto known = std::find_if(settings().begin(), settings().end(),
+                                    [&](const Setting& setting) { return setting.key == key.str(); });
+    if (known == settings().end()) {
+      std::string keys;
+      for (const Setting& setting : settings()) keys += (keys.empty() ? "" : ", ") + setting.key;
+      throw Error(where + ": there is no setting \"" + std::string(key.str()) + "\"; there are " + keys);
+    }
+    apply(*known, config, text_of(node), where);
+  }
+}
+
+constexpr const char* kFooter = R"(
+Each setting can also stand in the environment (LAGGARD_DATA, LAGGARD_INGEST, ...) or in the file of --config
+(data = "...", ingest = "...", overdue_after_ms = 10000). A flag wins over the environment, that over the
+file. When it is ready, one line with the real addresses is printed.
+
+Example:
+  laggardd --data /var/tmp/laggard
+)";
+
+}  // namespace
+
+ParsedConfig parse_config(int argc, const char* const* argv, const Environment& environment) {
+  CLI::App cli("laggardd: the collector of laggard. Takes step records from agents, aligns the ranks of each\n"
+               "run by step, stores them, and answers the CLI, curl and Prometheus.",
+               "laggardd");
+  cli.footer(kFooter);
+  cli.set_version_flag("--version", "laggardd " LAGGARD_VERSION);
+  std::string file;
+  cli.add_option("--config", file, "A TOML file with any of these settings")->option_text("FILE");
+  std::map<std::string, std::string> flags;
+  for (const Setting& setting : settings())
+    cli.add_option(setting.flag(), flags[setting.key], setting.help)->option_text("VALUE");
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const bool fine = cli.exit(error, out, err) == 0;
+    return {.exit_code = fine ? 0 : 2, .message = fine ? out.str() : "laggardd: " + err.str()};
+  }
+  try {
+    Config config;
+    if (const auto variable = environment("LAGGARD_CONFIG"); file.empty() && variable.has_value()) file = *variable;
+    if (!file.empty()) apply_file(file, config);
+    for (const Setting& setting : settings()) {
+      if (cli.count(setting.flag()) > 0)
+        apply(setting, config, flags[setting.key], setting.flag());
+      else if (const auto variable = environment(setting.variable()))
+        apply(setting, config, *variable, setting.variable());
+    }
+    if (config.data.empty())
+      throw Error("no data directory: say --data DIR (or LAGGARD_DATA, or data in the file of --config)");
+    return {.config = std::move(config)};
+  } catch (const Error& error) {
+    return {.exit_code = 2, .message = std::string("laggardd: ") + error.what() + "\n"};
+  }
+}
+
+}  // namespace laggard::app

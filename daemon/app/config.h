@@ -1,0 +1,34 @@
+// What an operator can say to laggardd, and where.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "daemon/core/options.h"
+
+namespace laggard::app {
+
+struct Config {
+  std::string data;  ///< the data directory; has no default
+  std::string ingest = "tcp://127.0.0.1:17600";
+  std::string http = "127.0.0.1:17601";
+  std::string log_level = "info";
+  core::Options alignment;
+};
+
+/// What came of the command line: a configuration, or a reason to leave.
+struct ParsedConfig {
+  std::optional<Config> config;
+  int exit_code = 0;    ///< 0 after --help or --version, 2 for a usage error
+  std::string message;  ///< to print: help on stdout, an error on stderr
+};
+
+/// The value of an environment variable; nothing when it is not set.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+/// A flag wins over the environment (LAGGARD_DATA ...), that over the file of --config, that over the
+/// default. A key that is not known, or a value that makes no sense, is an error with the place it stands.
+ParsedConfig parse_config(int argc, const char* const* argv, const Environment& environment);
+
+}  // namespace laggard::app

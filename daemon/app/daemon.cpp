@@ -1,0 +1,85 @@
+#include "daemon/app/daemon.h"
+
+#include <chrono>
+
+#include "daemon/app/engine.h"
+#include "daemon/app/stored_history.h"
+#include "daemon/base/limits.h"
+#include "daemon/ingest/server.h"
+#include "daemon/serve/http_server.h"
+#include "daemon/serve/query_service.h"
+#include "daemon/store/store.h"
+
+namespace laggard::app {
+namespace {
+
+core::UnixMs unix_now() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+}
+
+}  // namespace
+
+// Members are destroyed from the last to the first; ~Daemon stops the threads before that.
+struct Daemon::Parts {
+  explicit Parts(const Config& config)
+      : data(config.data),
+        store(config.data),
+        restored(store.restore()),
+        collector_id(restored.collector_id),
+        queue(limits::kEngineQueueBatches),
+        ingest(config.ingest, collector_id, queue, unix_now),
+        engine(config.alignment, std::move(restored), store, queue, unix_now),
+        service(facts()),
+        http({.listen = config.http}, service, [this] { return open_history(store.database_path()); }) {}
+
+  serve::Collector facts() {
+    return {.version = LAGGARD_VERSION,
+            .collector_id = collector_id,
+            .ingest = ingest.address(),
+            .started = unix_now(),
+            .now = unix_now,
+            .snapshot = [this] { return engine.snapshot(); },
+            .storage =
+                [this] {
+                  const store::Store::Sizes sizes = store.sizes();
+                  return serve::StorageFacts{store.database_path().string(), sizes.database_bytes,
+                                             sizes.wal_bytes, sizes.free_bytes};
+                },
+            .close = [this](const std::string& run) { engine.close_run(run); }};
+  }
+
+  std::string data;
+  store::Store store;
+  core::Restored restored;
+  std::string collector_id;
+  ingest::Server::Queue queue;
+  ingest::Server ingest;
+  Engine engine;
+  serve::QueryService service;
+  serve::HttpServer http;
+};
+
+Daemon::Daemon(const Config& config) : parts_(std::make_unique<Parts>(config)) {
+  Parts& parts = *parts_;
+  parts.http.start();
+  parts.engine.start({.reply = [&parts](auto replies) { parts.ingest.reply(std::move(replies)); },
+                      .drained = [&parts] { parts.ingest.queue_drained(); },
+                      .ingest_counts = [&parts] { return parts.ingest.counts(); },
+                      .published = [&parts] { parts.http.notify(); }});
+  parts.ingest.start();
+}
+
+Daemon::~Daemon() {
+  parts_->ingest.stop_reading();  // nothing new comes in ...
+  parts_->engine.stop();          // ... what came in is committed and its acks are handed out ...
+  parts_->ingest.stop();          // ... and sent
+  parts_->http.stop();
+}
+
+std::string Daemon::ready_line() const {
+  return "laggardd ready: ingest " + parts_->ingest.address() + " http http://" + parts_->http.address() +
+         " data " + parts_->data;
+}
+
+}  // namespace laggard::app

@@ -1,0 +1,29 @@
+// The collector as a whole: its threads, how they start and in which order they stop.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "daemon/app/config.h"
+
+namespace laggard::app {
+
+/// Everything between start and stop of laggardd. docs/architecture.md has the threads and the stop order.
+class Daemon {
+ public:
+  /// Opens the database, binds both addresses and begins to serve. Throws Error.
+  explicit Daemon(const Config& config);
+  /// Stops in order; what was received is durable and acknowledged when it returns.
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  /// One line for people and scripts that says where it can be reached.
+  std::string ready_line() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace laggard::app

@@ -1,0 +1,192 @@
+#include "daemon/app/engine.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <future>
+
+#include "daemon/base/error.h"
+
+namespace laggard::app {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Group commit: an fsync costs milliseconds whatever it covers, so commits are this far apart under load.
+constexpr std::int64_t kCommitEveryMs = 20;
+// A step that still waits for ranks is stored after this long all the same, so that acks do not wait.
+constexpr std::int64_t kOpenStepWaitMs = 1000;
+constexpr std::int64_t kPublishEveryMs = 50;
+constexpr std::int64_t kTickEveryMs = 100;
+constexpr std::int64_t kRetryCommitMs = 1000;
+// While nothing can be written, so many items are taken for the live view; then agents have to wait.
+constexpr std::uint64_t kMaxItemsHeld = 200'000;
+
+}  // namespace
+
+struct Engine::CloseRequest {
+  std::string run;
+  bool found = false;
+  std::promise<void> done;
+};
+
+Engine::Engine(const core::Options& options, core::Restored restored, store::Store& store,
+               ingest::Server::Queue& queue, std::function<core::UnixMs()> now)
+    : store_(store), queue_(queue), now_(std::move(now)), collector_(options, std::move(restored), store, now_()) {
+  snapshot_ = collector_.snapshot(now_(), {});
+}
+
+Engine::~Engine() { stop(); }
+
+void Engine::start(Callbacks callbacks) {
+  callbacks_ = std::move(callbacks);
+  thread_ = std::thread([this] { run(); });
+}
+
+void Engine::stop() {
+  stopping_ = true;
+  queue_.wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::shared_ptr<const core::Snapshot> Engine::snapshot() const {
+  const std::scoped_lock lock(mutex_);
+  return snapshot_;
+}
+
+void Engine::close_run(const std::string& name) {
+  const auto request = std::make_shared<CloseRequest>();
+  request->run = name;
+  std::future<void> done = request->done.get_future();
+  {
+    const std::scoped_lock lock(mutex_);
+    close_requests_.push_back(request);
+  }
+  queue_.wake();
+  if (done.wait_for(std::chrono::seconds(5)) != std::future_status::ready)
+    throw Error("run " + name + " could not be closed within 5 s: the database cannot be written now");
+  done.get();
+}
+
+void Engine::run() {
+  for (;;) {
+    const bool stopping = stopping_;
+    const bool may_take = items_held_ < kMaxItemsHeld;
+    std::vector<ingest::Message> messages;
+    const milliseconds wait = uncommitted_ ? milliseconds(kCommitEveryMs) : milliseconds(kPublishEveryMs);
+    if (may_take) messages = queue_.pop_all(stopping ? milliseconds(0) : wait);
+    else std::this_thread::sleep_for(wait);  // the queue fills, and the agents' windows behind it
+    if (!messages.empty()) callbacks_.drained();
+
+    std::vector<ingest::Reply> replies;
+    for (ingest::Message& message : messages) handle(message, replies);
+    take_close_requests();
+    const core::UnixMs now = now_();
+    if (now - last_tick_ >= kTickEveryMs || stopping) {
+      collector_.tick(now);
+      last_tick_ = now;
+      uncommitted_ = true;  // time alone settles steps; only collect() knows whether it did
+      changed_ = true;
+    }
+    if (!replies.empty()) callbacks_.reply(std::move(replies));
+    if (stopping && messages.empty()) break;
+    if (commit_is_due(now)) commit(now, kOpenStepWaitMs);
+    if (changed_ && now - last_publish_ >= kPublishEveryMs) publish(now);
+  }
+  commit(now_(), 0);
+  publish(now_());
+}
+
+void Engine::handle(ingest::Message& message, std::vector<ingest::Reply>& replies) {
+  changed_ = uncommitted_ = true;
+  if (const auto* hello = std::get_if<ingest::HelloMessage>(&message)) {
+    handle(*hello, replies);
+  } else if (const auto* items = std::get_if<ingest::ItemsMessage>(&message)) {
+    handle(*items, replies);
+  } else if (const auto* heartbeat = std::get_if<ingest::HeartbeatMessage>(&message)) {
+    collector_.heartbeat(heartbeat->source, heartbeat->lines, now_());
+  } else {
+    const auto& bye = std::get<ingest::ByeMessage>(message);
+    collector_.bye(bye.source, bye.finished, now_());
+  }
+}
+
+void Engine::handle(const ingest::HelloMessage& message, std::vector<ingest::Reply>& replies) {
+  auto answer = collector_.hello(message.hello, message.layouts, now_());
+  if (const auto* welcomed = std::get_if<core::Welcomed>(&answer))
+    replies.emplace_back(ingest::WelcomeReply{message.session, *welcomed});
+  else
+    replies.emplace_back(ingest::RefusedReply{message.session, std::get<core::Refused>(answer).reason});
+}
+
+void Engine::handle(const ingest::ItemsMessage& message, std::vector<ingest::Reply>& replies) {
+  items_held_ += message.items.count();
+  if (collector_.apply(message.source, message.items, now_()) != core::Collector::Taken::taken)
+    replies.emplace_back(collector_.ack_of(message.source));
+}
+
+void Engine::take_close_requests() {
+  std::vector<std::shared_ptr<CloseRequest>> requests;
+  {
+    const std::scoped_lock lock(mutex_);
+    requests.swap(close_requests_);
+  }
+  for (const auto& request : requests) {
+    if (collector_.close_run(request->run)) {
+      changed_ = uncommitted_ = true;
+      closing_.push_back(request);
+    } else {
+      request->done.set_exception(std::make_exception_ptr(Error("there is no run " + request->run)));
+    }
+  }
+}
+
+bool Engine::commit_is_due(core::UnixMs now) const {
+  return uncommitted_ && now - last_commit_ >= (commit_error_.empty() ? kCommitEveryMs : kRetryCommitMs);
+}
+
+bool Engine::commit(core::UnixMs now, std::int64_t max_wait_ms) {
+  last_commit_ = now;
+  const core::Writes writes = collector_.collect(now, max_wait_ms);
+  try {
+    if (!writes.empty()) store_.commit(writes);
+  } catch (const Error& error) {
+    ++commits_failed_;
+    if (commit_error_ != error.what())
+      spdlog::error("{}; nothing is acknowledged until it can be written, agents keep their records", error.what());
+    commit_error_ = error.what();
+    return false;
+  }
+  if (!commit_error_.empty()) spdlog::info("the database can be written again");
+  commit_error_.clear();
+  uncommitted_ = false;
+  items_held_ = 0;
+  std::vector<core::AckInfo> acks = collector_.committed();
+  if (!acks.empty()) callbacks_.reply({acks.begin(), acks.end()});
+  for (const auto& request : std::exchange(closing_, {})) request->done.set_value();
+  return true;
+}
+
+void Engine::publish(core::UnixMs now) {
+  last_publish_ = now;
+  changed_ = false;
+  const ingest::Counts counts = callbacks_.ingest_counts();
+  core::IngestCounters counters{{"messages", counts.messages},
+                                {"messages_malformed", counts.messages_malformed},
+                                {"hellos", counts.hellos},
+                                {"hellos_refused", counts.hellos_refused},
+                                {"unknown_sessions", counts.unknown_sessions},
+                                {"items", counts.items},
+                                {"replies_unsent", counts.replies_unsent},
+                                {"sessions", counts.sessions},
+                                {"sessions_refused", counts.sessions_refused},
+                                {"commits_failed", commits_failed_}};
+  std::shared_ptr<const core::Snapshot> fresh = collector_.snapshot(now, counters);
+  {
+    const std::scoped_lock lock(mutex_);
+    snapshot_.swap(fresh);
+  }
+  callbacks_.published();
+}
+
+}  // namespace laggard::app

@@ -1,0 +1,81 @@
+// The engine thread: the one that changes the state of runs and writes the database.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/base/bounded_queue.h"
+#include "daemon/core/collector.h"
+#include "daemon/ingest/messages.h"
+#include "daemon/ingest/server.h"
+#include "daemon/store/store.h"
+
+namespace laggard::app {
+
+/// Feeds the collector from the ingest queue, commits in groups, hands acks back after each commit and
+/// publishes snapshots. When the database cannot be written it goes on showing live figures, acknowledges
+/// nothing, and tries again.
+class Engine {
+ public:
+  struct Callbacks {
+    std::function<void(std::vector<ingest::Reply>)> reply;
+    std::function<void()> drained;    ///< the queue has room again
+    std::function<ingest::Counts()> ingest_counts;
+    std::function<void()> published;  ///< a new snapshot is there
+  };
+
+  /// Reads what was stored. `store`, `queue` and what the callbacks use must outlive the engine.
+  Engine(const core::Options& options, core::Restored restored, store::Store& store,
+         ingest::Server::Queue& queue, std::function<core::UnixMs()> now);
+  ~Engine();
+
+  void start(Callbacks callbacks);
+  /// Takes what is in the queue, makes everything durable, hands out the last acks and ends the thread.
+  void stop();
+
+  /// Never null. Any thread.
+  std::shared_ptr<const core::Snapshot> snapshot() const;
+  /// Closes a run by hand; returns when that is durable. Throws Error when it cannot be made so. Any thread.
+  void close_run(const std::string& name);
+
+ private:
+  struct CloseRequest;
+
+  void run();
+  void handle(ingest::Message& message, std::vector<ingest::Reply>& replies);
+  void handle(const ingest::HelloMessage& message, std::vector<ingest::Reply>& replies);
+  void handle(const ingest::ItemsMessage& message, std::vector<ingest::Reply>& replies);
+  void take_close_requests();
+  bool commit_is_due(core::UnixMs now) const;
+  bool commit(core::UnixMs now, std::int64_t max_wait_ms);
+  void publish(core::UnixMs now);
+
+  store::Store& store_;
+  ingest::Server::Queue& queue_;
+  const std::function<core::UnixMs()> now_;
+  core::Collector collector_;
+  Callbacks callbacks_;
+
+  // Of the engine thread.
+  core::UnixMs last_tick_ = 0, last_commit_ = 0, last_publish_ = 0;
+  bool changed_ = true;           // since the last snapshot
+  bool uncommitted_ = false;      // since the last commit
+  std::uint64_t items_held_ = 0;  // taken since the last commit
+  std::uint64_t commits_failed_ = 0;
+  std::string commit_error_;      // "" when the last one worked
+  std::vector<std::shared_ptr<CloseRequest>> closing_;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const core::Snapshot> snapshot_;              // guarded by mutex_
+  std::vector<std::shared_ptr<CloseRequest>> close_requests_;   // guarded by mutex_
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace laggard::app

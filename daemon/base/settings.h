@@ -1,0 +1,31 @@
+// The settings of an attempt, as a config line says them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace laggard {
+
+struct Settings {
+  /// Every key with its value as compact JSON, the known ones included.
+  std::map<std::string, std::string> all;
+
+  std::optional<std::int64_t> world_size, micro_batch, accumulation;
+  std::optional<double> global_batch;
+  std::optional<std::int64_t> first_step, last_step;  ///< the measured window
+  std::map<std::string, std::string> stage_parents;   ///< child -> parent
+  std::map<std::string, std::string> stage_kinds;
+  std::string host;
+};
+
+/// Reads a config's JSON object. A known key of the wrong type counts as not said; text that is no JSON
+/// object gives empty settings.
+Settings parse_settings(std::string_view json);
+
+/// The sentence to show when the settings contradict themselves; nothing when they do not.
+std::optional<std::string> contradiction(const Settings& settings);
+
+}  // namespace laggard

@@ -1,0 +1,153 @@
+// One attempt of a run: aligns its ranks by step.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/core/options.h"
+#include "daemon/core/snapshot.h"
+#include "daemon/core/step_records.h"
+#include "daemon/core/writes.h"
+
+namespace laggard::core {
+
+/// Aligns the records of one attempt. It knows neither sources' protocols nor where steps are stored: the
+/// collector that owns it feeds it and takes its dirty rows. Not thread-safe; time is passed in.
+class Attempt {
+ public:
+  /// `events` counts the changes of the whole collector. All references must outlive the attempt.
+  Attempt(AttemptRow row, const Options& options, const LayoutTable& layouts, StepArchive& archive,
+          std::uint64_t& events);
+
+  enum class Found { nothing, same, other };
+  /// Whether the rank's record of this step is known, and whether it says the same.
+  Found look_up(const RecordView& record, UnixMs now);
+  /// Adds a record whose key look_up() did not find. `undurable` is the source and the sequence number that
+  /// may be acknowledged once the record is stored. Returns true for a late one.
+  bool add(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq, UnixMs now);
+
+  void configure(Rank rank, std::uint32_t world_size, std::string settings, UnixMs now);
+  void end(Rank rank, UnixMs now);
+  /// What is known of a rank's source: `live` is connected and heard of, `finished` said that all is sent.
+  void source_changed(Rank rank, const std::string& host, bool live, bool finished, UnixMs now);
+  /// Takes parents and kinds of stages by name; what makes no sense becomes a warning.
+  void learn_stages(const std::map<std::string, std::string>& parents,
+                    const std::map<std::string, std::string>& kinds, Knowledge from);
+  /// Takes over from the attempt before what no config line has said yet.
+  void inherit(const Attempt& earlier, Rank rank);
+  void add_clash(Clash clash);
+
+  /// Settles steps that have become overdue.
+  void tick(UnixMs now);
+  /// Settles the oldest open steps when there are more than limits::kMaxOpenSteps of them.
+  void shed(UnixMs now);
+
+  const AttemptRow& row() const { return row_; }
+  bool has_rank(Rank rank) const { return ranks_.contains(rank); }
+  std::optional<Step> last_step(Rank rank) const;
+  std::string settings(Rank rank) const;
+  /// Adds what has to be stored now: settled steps, and open ones that have waited `max_wait_ms`.
+  void collect(Writes& writes, UnixMs now, std::int64_t max_wait_ms);
+  /// What collect() gave is durable.
+  void committed();
+  /// For every source with a record that is neither durable nor given to collect(): the lowest such sequence
+  /// number.
+  void add_undurable(std::map<SourceKey, std::uint64_t>& lowest) const;
+
+  void restore_rank(const RankRow& row);
+  void restore_stage(const Stage& stage) { stages_.restore(stage); }
+  void restore_step(const Restored::StepInfo& info, UnixMs now);
+  void restore_counts(const std::map<StepState, std::uint64_t>& by_state) { steps_by_state_ = by_state; }
+
+  /// What became of items sent to this attempt; for the collector to count.
+  DeliveryCounts& counts() {
+    touch();
+    return counts_;
+  }
+  /// A source's line counts went from `before` to `after`.
+  void add_lines(const LineTotals& before, const LineTotals& after);
+  /// A fresh view when something changed since the last call, else the same.
+  std::shared_ptr<const AttemptView> view();
+
+ private:
+  struct RankState {
+    RankRow row;
+    bool live = false;
+    bool had_source = false;
+    bool dirty = false;
+  };
+  struct OpenStep {
+    explicit OpenStep(Step step) : records(step) {}
+    StepRecords records;
+    StepState state = StepState::open;
+    UnixMs first_received = 0, settled_at = 0, dirty_since = 0;
+    std::vector<bool> dirty_blocks;
+    bool dirty = false;
+    bool handed_out = false;  // given to collect(), not yet committed
+    std::vector<std::pair<SourceKey, std::uint64_t>> undurable;
+    mutable std::shared_ptr<const StepView> view;  // null when stale; made when asked for
+  };
+
+  OpenStep* find_step(Step step, UnixMs now);
+  RankState& rank_state(Rank rank);
+  void learn_layout(LayoutId layout);
+  struct RankCounts {
+    std::uint32_t expected = 0;  // by world size, and any rank seen beyond it
+    std::uint32_t gone = 0;      // once had a source, which is gone
+    std::vector<Step> ended_last_steps;  // sorted; of the ranks that said `end`
+  };
+  const RankCounts& rank_counts() const;
+  std::uint32_t expected_at(Step step) const;
+  bool is_expected_at(Rank rank, Step step) const;
+  std::vector<Rank> missing_at(const OpenStep& step, std::size_t most) const;
+  bool all_missing_are_gone(const OpenStep& step) const;
+  void settle(OpenStep& step, UnixMs now);
+  void settle_all(UnixMs now);
+  void become(OpenStep& step, StepState state, UnixMs now);
+  void note_history(const OpenStep& step);
+  std::int64_t overdue_ms() const;
+  bool any_live() const { return live_ranks_ > 0; }
+  void update_median();
+  std::shared_ptr<const StepView> step_view(const OpenStep& step) const;
+  static bool due(const OpenStep& step, UnixMs now, std::int64_t max_wait_ms);
+  void add_ranks(AttemptView& view) const;
+  void warn(std::string sentence);
+  void evict();
+  void touch() { view_.reset(); }
+
+  AttemptRow row_;
+  bool row_dirty_ = true;
+  const Options& options_;
+  const LayoutTable& layouts_;
+  StepArchive& archive_;
+  std::uint64_t& events_;
+  StageTable stages_;
+  bool stages_dirty_ = false;
+  std::shared_ptr<const StageTable> stages_view_;
+  std::set<LayoutId> known_layouts_;
+
+  std::map<Rank, RankState> ranks_;
+  // Derived from ranks_, so that settling a step need not look at every rank; empty when they changed.
+  mutable std::optional<RankCounts> rank_counts_;
+  std::uint32_t live_ranks_ = 0;
+  std::map<Step, OpenStep> steps_;      // open, and the settled ones not evicted yet
+  std::set<Step> open_;                 // keys of the open ones
+  std::optional<Step> newest_step_;
+  std::optional<Step> newest_settled_;
+  std::shared_ptr<const StepView> settled_view_;
+  std::map<Step, StepPoint> history_;
+  double median_wall_ms_ = kAbsent;
+  std::map<StepState, std::uint64_t> steps_by_state_;  // settled states only
+
+  DeliveryCounts counts_;
+  LineTotals lines_;
+  std::vector<Clash> clashes_;
+  static constexpr std::size_t kMostWarnings = 32;
+  std::vector<std::string> warnings_;
+  std::shared_ptr<const AttemptView> view_;
+};
+
+}  // namespace laggard::core

@@ -1,0 +1,449 @@
+#include "daemon/core/collector.h"
+
+#include <algorithm>
+
+#include "daemon/base/limits.h"
+
+namespace laggard::core {
+
+// ---- sources come and go ----
+
+std::variant<Welcomed, Refused> Collector::hello(const Hello& hello, const std::vector<Layout>& layouts,
+                                                 UnixMs now) {
+  if (layouts.size() > limits::kMaxLayoutsPerSource || layouts_.size() + layouts.size() > limits::kMaxLayouts)
+    return Refused{"too many record shapes: at most " + std::to_string(limits::kMaxLayoutsPerSource) +
+                   " a source are taken"};
+  Run* run = find_or_add_run(hello.run, now);
+  if (run == nullptr)
+    return Refused{"this collector holds " + std::to_string(limits::kMaxRuns) + " runs, the most it takes"};
+
+  auto known = source_by_id_.find(hello.source_id);
+  if (known != source_by_id_.end()) {
+    const SourceRow& row = sources_.at(known->second).row;
+    if (row.run != run->row.id || row.rank != hello.rank)
+      return Refused{"source id " + hello.source_id + " belongs to another rank or run"};
+  } else {
+    Source fresh;
+    fresh.row = {.key = next_source_++,
+                 .run = run->row.id,
+                 .rank = hello.rank,
+                 .id = hello.source_id,
+                 .host = hello.host,
+                 .origin = hello.origin,
+                 .pid = hello.pid,
+                 .started_unix_ms = hello.started_unix_ms};
+    if (hello.resumed) fresh.row.base_offset = fresh.row.attempt_offset = hello.attempt_offset;
+    fresh.resumed = hello.resumed;
+    fresh.dirty = true;
+    run->sources[hello.rank].push_back(fresh.row.key);
+    known = source_by_id_.emplace(hello.source_id, fresh.row.key).first;
+    sources_.emplace(fresh.row.key, std::move(fresh));
+  }
+
+  Source& source = sources_.at(known->second);
+  source.layouts.clear();
+  for (const Layout& layout : layouts) source.layouts.push_back(layouts_.intern(layout));
+  source.stage_parents = hello.stage_parents;
+  source.stage_kinds = hello.stage_kinds;
+  replace_earlier(*run, source, now);
+  heard(source, now);
+  return Welcomed{source.row.key, source.row.committed_seq, source.row.attempt_offset};
+}
+
+void Collector::replace_earlier(Run& run, const Source& source, UnixMs now) {
+  // The same file read by a later agent: the earlier one is gone, whether or not it could say so.
+  for (const SourceKey key : run.sources[source.row.rank]) {
+    Source& other = sources_.at(key);
+    if (key != source.row.key && other.live && other.row.host == source.row.host &&
+        other.row.origin == source.row.origin)
+      went(other, false, now);
+  }
+}
+
+void Collector::heard(Source& source, UnixMs now) {
+  source.last_heard = now;
+  if (source.live) return;
+  source.live = true;
+  source.row.gone = false;
+  source.dirty = true;
+  if (Attempt* attempt = attempt_written(source))
+    attempt->source_changed(source.row.rank, source.row.host, true, false, now);
+}
+
+void Collector::went(Source& source, bool finished, UnixMs now) {
+  if (!source.live) return;
+  source.live = false;
+  source.row.gone = true;
+  source.dirty = true;
+  if (Attempt* attempt = attempt_written(source))
+    attempt->source_changed(source.row.rank, source.row.host, false, finished, now);
+}
+
+void Collector::heartbeat(SourceKey key, const std::optional<LineTotals>& lines, UnixMs now) {
+  Source& source = sources_.at(key);
+  heard(source, now);
+  Attempt* attempt = attempt_written(source);
+  if (!lines.has_value() || attempt == nullptr || *lines == source.lines) return;
+  attempt->add_lines(source.lines, *lines);
+  source.lines = *lines;
+}
+
+void Collector::bye(SourceKey key, bool finished, UnixMs now) { went(sources_.at(key), finished, now); }
+
+void Collector::tick(UnixMs now) {
+  for (auto& [key, source] : sources_)
+    if (source.live && now - source.last_heard > options_.source_timeout_ms) went(source, false, now);
+  for (auto& [id, run] : runs_)
+    for (auto& [number, attempt] : run.attempts) {
+      attempt->tick(now);
+      attempt->shed(now);
+    }
+}
+
+bool Collector::close_run(const std::string& name) {
+  const auto it = run_by_name_.find(name);
+  if (it == run_by_name_.end()) return false;
+  Run& run = runs_.at(it->second);
+  run.row.closed = true;
+  run.dirty = true;
+  run.view.reset();
+  return true;
+}
+
+// ---- which attempt ----
+
+Collector::Run* Collector::find_or_add_run(const std::string& name, UnixMs now) {
+  if (const auto it = run_by_name_.find(name); it != run_by_name_.end()) return &runs_.at(it->second);
+  if (runs_.size() >= limits::kMaxRuns) return nullptr;
+  const RunId id = next_run_++;
+  run_by_name_.emplace(name, id);
+  Run& run = runs_[id];
+  run.row = {.id = id, .name = name, .created = now};
+  run.dirty = true;
+  return &run;
+}
+
+Attempt* Collector::attempt_written(const Source& source) {
+  Run& run = runs_.at(source.row.run);
+  const auto it = run.attempts.find(source.row.attempt);
+  return it == run.attempts.end() ? nullptr : it->second.get();
+}
+
+Attempt& Collector::attempt_of(Run& run, std::uint32_t number, UnixMs now) {
+  std::unique_ptr<Attempt>& attempt = run.attempts[number];
+  if (attempt == nullptr) {
+    const AttemptRow row{.id = next_attempt_id_++,
+                         .run = run.row.id,
+                         .attempt = number,
+                         .first_received = now,
+                         .last_received = now};
+    attempt = std::make_unique<Attempt>(row, options_, layouts_, archive_, events_);
+  }
+  return *attempt;
+}
+
+std::uint32_t Collector::newest_attempt_with(const Run& run, Rank rank) {
+  for (auto it = run.attempts.rbegin(); it != run.attempts.rend(); ++it)
+    if (it->second->has_rank(rank)) return it->first;
+  return 0;
+}
+
+// The attempt a rank goes on to: from `least` on, the first that other ranks are in, this one is not, and
+// whose world has the size it says; else a new one.
+std::uint32_t Collector::next_attempt(const Run& run, Rank rank, std::uint32_t least, std::uint32_t world_size) {
+  for (auto it = run.attempts.lower_bound(least); it != run.attempts.end(); ++it) {
+    const std::uint32_t theirs = it->second->row().world_size;
+    if (!it->second->has_rank(rank) && (world_size == 0 || theirs == 0 || theirs == world_size)) return it->first;
+  }
+  return run.attempts.empty() ? least : std::max(least, run.attempts.rbegin()->first + 1);
+}
+
+const Collector::Source* Collector::other_live_source(Run& run, const Source& source) const {
+  for (const SourceKey key : run.sources[source.row.rank]) {
+    const Source& other = sources_.at(key);
+    if (key != source.row.key && other.live && other.row.attempt != 0) return &other;
+  }
+  return nullptr;
+}
+
+// Chooses the attempt for the first item of a source that no earlier one of the same file explains.
+std::uint32_t Collector::first_attempt(Run& run, const Source& source, const Items& items, UnixMs now) {
+  const Rank rank = source.row.rank;
+  const auto* config = std::get_if<ConfigItem>(&items.what);
+  const std::uint32_t world_size = config == nullptr ? 0 : config->world_size;
+  const std::uint32_t newest = newest_attempt_with(run, rank);
+  if (items.explicit_attempt) return items.attempt;
+  if (newest == 0) return next_attempt(run, rank, items.attempt, world_size);
+
+  if (const Source* other = other_live_source(run, source)) {
+    const std::uint32_t number = next_attempt(run, rank, newest + 1, world_size);
+    attempt_of(run, number, now).add_clash({rank, other->row.host, source.row.host});
+    return number;
+  }
+  // Another file of this rank, and the earlier one is gone. With the settings of an attempt it had, it is
+  // taken to go on there (a rotated or copied log); other settings begin the next.
+  if (config == nullptr) return newest;
+  for (auto it = run.attempts.rbegin(); it != run.attempts.rend(); ++it)
+    if (it->second->has_rank(rank) && it->second->settings(rank) == config->settings) return it->first;
+  return next_attempt(run, rank, newest + 1, world_size);
+}
+
+void Collector::place(Run& run, Source& source, const Items& items, UnixMs now) {
+  if (source.placed) return;
+  source.placed = true;
+  if (source.resumed) return;
+  for (const SourceKey key : run.sources[source.row.rank]) {
+    const SourceRow& earlier = sources_.at(key).row;
+    if (key == source.row.key || earlier.attempt == 0 || earlier.host != source.row.host ||
+        earlier.origin != source.row.origin)
+      continue;
+    // The same file read from its start again: it gets the numbers it had.
+    source.row.base_offset = source.row.attempt_offset = earlier.base_offset;
+    return;
+  }
+  const std::uint32_t number = first_attempt(run, source, items, now);
+  const std::uint32_t offset = number > items.attempt ? number - items.attempt : 0;
+  source.row.base_offset = source.row.attempt_offset = offset;
+}
+
+Attempt& Collector::write_to(Run& run, Source& source, std::uint32_t number, UnixMs now) {
+  Attempt& attempt = attempt_of(run, number, now);
+  if (source.row.attempt == number) return attempt;
+  if (Attempt* before = attempt_written(source))
+    before->source_changed(source.row.rank, source.row.host, false, /*finished=*/true, now);
+  source.row.attempt = number;
+  source.newest_step.reset();
+  attempt.learn_stages(source.stage_parents, source.stage_kinds, Knowledge::profile);
+  attempt.source_changed(source.row.rank, source.row.host, source.live, false, now);
+  return attempt;
+}
+
+// ---- items ----
+
+Collector::Taken Collector::apply(SourceKey key, const Items& items, UnixMs now) {
+  Source& source = sources_.at(key);
+  Run& run = runs_.at(source.row.run);
+  heard(source, now);
+  const std::uint64_t next = source.received_seq + 1;
+  if (items.first_seq == 0 || items.first_seq > next + items.dropped_before) return Taken::gap;
+  const std::uint64_t last = items.first_seq + items.count() - 1;
+  if (last < next) return Taken::seen_before;
+  const std::uint64_t dropped = items.first_seq > next ? items.first_seq - next : 0;
+  const std::uint64_t skip = items.first_seq < next ? next - items.first_seq : 0;
+
+  source.dirty = true;
+  source.received_seq = last;
+  place(run, source, items, now);
+  Attempt& attempt = write_to(run, source, items.attempt + source.row.attempt_offset, now);
+  count(source, attempt, &DeliveryCounts::dropped, dropped);
+  if (!learn_layouts(source, items)) {
+    count(source, attempt, &DeliveryCounts::rejected, items.count() - skip);
+    return Taken::taken;
+  }
+  if (run.row.closed) {
+    run.row.closed = false;
+    run.dirty = true;
+    run.view.reset();
+  }
+  if (const auto* records = std::get_if<PackedRecords>(&items.what))
+    take_records(run, source, items, *records, skip, now);
+  else
+    take_news(source, attempt, items, now);
+  return Taken::taken;
+}
+
+// A config or an end: each is one item, and stored with its rank's row.
+void Collector::take_news(Source& source, Attempt& attempt, const Items& items, UnixMs now) {
+  if (const auto* config = std::get_if<ConfigItem>(&items.what))
+    attempt.configure(source.row.rank, config->world_size, config->settings, now);
+  else
+    attempt.end(source.row.rank, now);
+  count(source, attempt, &DeliveryCounts::stored, 1);
+}
+
+void Collector::count(Source& source, Attempt& attempt, std::uint64_t DeliveryCounts::*what, std::uint64_t n) {
+  source.row.counts.*what += n;
+  attempt.counts().*what += n;
+}
+
+bool Collector::learn_layouts(Source& source, const Items& items) {
+  for (std::size_t i = 0; i < items.layouts.size(); ++i) {
+    const std::size_t index = items.first_layout + i;
+    if (index < source.layouts.size()) continue;  // said before, in a batch that is sent again
+    if (index > source.layouts.size() || layouts_.size() >= limits::kMaxLayouts) return false;
+    source.layouts.push_back(layouts_.intern(items.layouts[i]));
+  }
+  const auto* records = std::get_if<PackedRecords>(&items.what);
+  if (records == nullptr) return true;
+  return std::all_of(records->columns().layouts.begin(), records->columns().layouts.end(),
+                     [&](LayoutId id) { return id < source.layouts.size(); });
+}
+
+AckInfo Collector::ack_of(SourceKey key) const {
+  const SourceRow& row = sources_.at(key).row;
+  return {key, row.committed_seq, row.attempt_offset, row.counts};
+}
+
+void Collector::take_records(Run& run, Source& source, const Items& items, const PackedRecords& records,
+                             std::uint64_t skip, UnixMs now) {
+  for (std::size_t i = skip; i < records.size(); ++i) {
+    const LayoutId layout = source.layouts[records.layout_id(i)];
+    RecordView record = records.view(i, layouts_[layout]);
+    record.rank = source.row.rank;  // what Hello said, whatever the record claims
+    take_record(run, source, items.attempt, record, layout, items.first_seq + i, now);
+  }
+}
+
+void Collector::take_record(Run& run, Source& source, std::uint32_t local_attempt, const RecordView& record,
+                            LayoutId layout, std::uint64_t seq, UnixMs now) {
+  for (;;) {
+    Attempt& attempt = write_to(run, source, local_attempt + source.row.attempt_offset, now);
+    const Attempt::Found found = attempt.look_up(record, now);
+    if (found != Attempt::Found::other) {
+      if (found == Attempt::Found::same) {
+        count(source, attempt, &DeliveryCounts::duplicate, 1);
+      } else {
+        if (attempt.add(record, layout, source.row.key, seq, now)) count(source, attempt, &DeliveryCounts::late, 1);
+        count(source, attempt, &DeliveryCounts::stored, 1);
+        count(source, attempt, &DeliveryCounts::invalid_values, count_invalid(record));
+      }
+      source.newest_step = std::max(source.newest_step.value_or(record.step), record.step);
+      return;
+    }
+    if (is_conflict(source, attempt, record)) return count(source, attempt, &DeliveryCounts::conflict, 1);
+    if (local_attempt + source.row.attempt_offset >= limits::kMaxAttempt)
+      return count(source, attempt, &DeliveryCounts::rejected, 1);
+    // A step back to one seen before, with other content: the job went on from a checkpoint.
+    ++source.row.attempt_offset;
+    Attempt& next = attempt_of(run, local_attempt + source.row.attempt_offset, now);
+    if (!next.has_rank(record.rank)) next.inherit(attempt, record.rank);
+  }
+}
+
+// A source's newest step again is a script that logs more than once a step, not a restart. What counts is
+// how far this source has sent, not how far the attempt is: a file read again must be judged as before.
+bool Collector::is_conflict(const Source& source, const Attempt& attempt, const RecordView& record) {
+  if (source.newest_step.has_value()) return record.step == *source.newest_step;
+  return source.resumed && record.step == attempt.last_step(record.rank);
+}
+
+// ---- durability ----
+
+Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
+  Writes writes;
+  for (handed_layouts_ = stored_layouts_; handed_layouts_ < layouts_.size(); ++handed_layouts_) {
+    const auto id = static_cast<LayoutId>(handed_layouts_);
+    writes.layouts.emplace_back(id, &layouts_[id]);
+  }
+  for (auto& [id, run] : runs_) {
+    if (run.dirty) writes.runs.push_back(run.row);
+    for (auto& [number, attempt] : run.attempts) attempt->collect(writes, now, max_wait_ms);
+  }
+  std::map<SourceKey, std::uint64_t> undurable;
+  for (auto& [id, run] : runs_)
+    for (auto& [number, attempt] : run.attempts) attempt->add_undurable(undurable);
+  for (auto& [key, source] : sources_) {
+    const auto lowest = undurable.find(key);
+    const std::uint64_t durable = lowest == undurable.end() ? source.received_seq : lowest->second - 1;
+    if (!source.dirty && durable == source.row.committed_seq) continue;
+    source.row.committed_seq = durable;
+    source.handed_out = true;
+    writes.sources.push_back(source.row);
+  }
+  return writes;
+}
+
+std::vector<AckInfo> Collector::committed() {
+  stored_layouts_ = handed_layouts_;
+  for (auto& [id, run] : runs_) {
+    run.dirty = false;
+    for (auto& [number, attempt] : run.attempts) attempt->committed();
+  }
+  std::vector<AckInfo> acks;
+  for (auto& [key, source] : sources_) {
+    if (!source.handed_out) continue;
+    source.handed_out = false;
+    source.dirty = false;
+    acks.push_back(ack_of(key));
+  }
+  return acks;
+}
+
+// ---- start ----
+
+Collector::Collector(const Options& options, Restored restored, StepArchive& archive, UnixMs now)
+    : options_(options), archive_(archive) {
+  for (const Layout& layout : restored.layouts) layouts_.intern(layout);
+  handed_layouts_ = stored_layouts_ = layouts_.size();
+  for (RunRow& row : restored.runs) {
+    next_run_ = std::max(next_run_, row.id + 1);
+    run_by_name_.emplace(row.name, row.id);
+    runs_[row.id].row = std::move(row);
+  }
+  std::unordered_map<AttemptId, Attempt*> attempts;
+  for (const AttemptRow& row : restored.attempts) {
+    next_attempt_id_ = std::max(next_attempt_id_, row.id + 1);
+    auto attempt = std::make_unique<Attempt>(row, options_, layouts_, archive_, events_);
+    attempts.emplace(row.id, attempt.get());
+    runs_.at(row.run).attempts.emplace(row.attempt, std::move(attempt));
+  }
+  for (const auto& [id, stages] : restored.stages)
+    for (const Stage& stage : stages) attempts.at(id)->restore_stage(stage);
+  for (const auto& [id, counts] : restored.steps_by_state) attempts.at(id)->restore_counts(counts);
+  for (const RankRow& row : restored.ranks) attempts.at(row.attempt)->restore_rank(row);
+  for (SourceRow& row : restored.sources) restore_source(std::move(row), now);
+  for (const Restored::StepInfo& step : restored.unfinished) attempts.at(step.attempt)->restore_step(step, now);
+}
+
+void Collector::restore_source(SourceRow row, UnixMs now) {
+  next_source_ = std::max(next_source_, row.key + 1);
+  source_by_id_.emplace(row.id, row.key);
+  Run& run = runs_.at(row.run);
+  run.sources[row.rank].push_back(row.key);
+  if (const auto it = run.attempts.find(row.attempt); it != run.attempts.end()) {
+    it->second->counts() += row.counts;
+    // Its agent may only not have come back yet: it has the usual time to be heard.
+    if (!row.gone) it->second->source_changed(row.rank, row.host, true, false, now);
+  }
+  Source& source = sources_[row.key];
+  source.received_seq = row.committed_seq;
+  source.last_heard = now;
+  source.live = !row.gone;
+  source.resumed = true;
+  source.placed = row.attempt != 0;
+  source.row = std::move(row);
+}
+
+// ---- views ----
+
+std::shared_ptr<const Snapshot> Collector::snapshot(UnixMs now, const IngestCounters& counters) {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->taken_at = now;
+  snapshot->event = events_;
+  snapshot->ingest = counters;
+  for (const auto& [name, id] : run_by_name_) snapshot->runs.push_back(view_of(runs_.at(id)));
+  return snapshot;
+}
+
+std::shared_ptr<const RunView> Collector::view_of(Run& run) {
+  const auto unchanged = [&] {
+    if (run.view == nullptr || run.view->live_attempts.size() != run.attempts.size()) return false;
+    return std::all_of(run.attempts.begin(), run.attempts.end(), [&](const auto& entry) {
+      return run.view->live_attempts.at(entry.first) == entry.second->view();
+    });
+  };
+  if (unchanged()) return run.view;
+  auto view = std::make_shared<RunView>();
+  view->id = run.row.id;
+  view->name = run.row.name;
+  view->closed = run.row.closed;
+  for (const auto& [number, attempt] : run.attempts) {
+    view->attempts.push_back(number);
+    view->newest = attempt->view();
+    view->live_attempts.emplace(number, view->newest);
+  }
+  run.view = view;
+  return view;
+}
+
+}  // namespace laggard::core

@@ -1,0 +1,83 @@
+#include "daemon/core/step_records.h"
+
+#include "daemon/base/limits.h"
+
+namespace laggard::core {
+
+using limits::kRanksPerBlock;
+
+void StepRecords::add(const RecordView& record, LayoutId layout) {
+  const std::size_t block = record.rank / kRanksPerBlock;
+  if (block >= blocks_.size()) {
+    blocks_.resize(block + 1);
+    slots_.resize(block + 1);
+  }
+  const std::size_t slot = record.rank % kRanksPerBlock;
+  if (slot >= slots_[block].size()) slots_[block].resize(slot + 1, kEmpty);
+  slots_[block][slot] = static_cast<std::uint32_t>(blocks_[block].size());
+  blocks_[block].append(record, layout);
+  ++size_;
+}
+
+bool StepRecords::add_block(std::uint32_t block, PackedRecords records) {
+  if (block >= blocks_.size()) {
+    blocks_.resize(block + 1);
+    slots_.resize(block + 1);
+  }
+  if (!blocks_[block].empty()) return false;
+  std::vector<std::uint32_t> slots;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Rank rank = records.rank(i);
+    if (rank / kRanksPerBlock != block) return false;
+    const std::size_t slot = rank % kRanksPerBlock;
+    if (slot >= slots.size()) slots.resize(slot + 1, kEmpty);
+    if (slots[slot] != kEmpty) return false;
+    slots[slot] = static_cast<std::uint32_t>(i);
+  }
+  size_ += records.size();
+  blocks_[block] = std::move(records);
+  slots_[block] = std::move(slots);
+  return true;
+}
+
+std::uint32_t StepRecords::index_of(Rank rank) const {
+  const std::size_t block = rank / kRanksPerBlock;
+  if (block >= slots_.size()) return kEmpty;
+  const std::size_t slot = rank % kRanksPerBlock;
+  return slot < slots_[block].size() ? slots_[block][slot] : kEmpty;
+}
+
+std::optional<RecordView> StepRecords::find(Rank rank, const LayoutTable& layouts) const {
+  const std::uint32_t index = index_of(rank);
+  if (index == kEmpty) return std::nullopt;
+  const PackedRecords& block = blocks_[rank / kRanksPerBlock];
+  return block.view(index, layouts[block.layout_id(index)]);
+}
+
+std::vector<Rank> StepRecords::ranks() const {
+  std::vector<Rank> ranks;
+  ranks.reserve(size_);
+  for (std::size_t block = 0; block < slots_.size(); ++block)
+    for (std::size_t slot = 0; slot < slots_[block].size(); ++slot)
+      if (slots_[block][slot] != kEmpty) ranks.push_back(static_cast<Rank>(block * kRanksPerBlock + slot));
+  return ranks;
+}
+
+std::vector<RecordView> StepRecords::by_rank(const LayoutTable& layouts) const {
+  std::vector<RecordView> views;
+  views.reserve(size_);
+  for (std::size_t block = 0; block < slots_.size(); ++block)
+    for (const std::uint32_t index : slots_[block])
+      if (index != kEmpty)
+        views.push_back(blocks_[block].view(index, layouts[blocks_[block].layout_id(index)]));
+  return views;
+}
+
+std::size_t StepRecords::byte_size() const {
+  std::size_t bytes = sizeof *this;
+  for (const PackedRecords& block : blocks_) bytes += block.byte_size();
+  for (const auto& slots : slots_) bytes += slots.size() * sizeof(std::uint32_t);
+  return bytes;
+}
+
+}  // namespace laggard::core

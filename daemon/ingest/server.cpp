@@ -1,0 +1,200 @@
+#include "daemon/ingest/server.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <deque>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <zmq.hpp>
+
+#include "daemon/base/error.h"
+#include "daemon/base/limits.h"
+
+namespace laggard::ingest {
+namespace {
+
+constexpr int kPeerQueueMessages = 1000;  // per peer and direction
+constexpr int kTurnMessages = 256;        // read before replies get their turn
+constexpr std::chrono::milliseconds kPollTimeout{1000};
+
+}  // namespace
+
+class Server::Loop {
+ public:
+  Loop(const std::string& address, std::string collector_id, Queue& to_engine,
+       std::function<core::UnixMs()> now)
+      : to_engine_(to_engine), now_(std::move(now)), sessions_(std::move(collector_id)) {
+    wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (wake_ < 0) throw Error("cannot make an eventfd: out of file descriptors?");
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.set(zmq::sockopt::rcvhwm, kPeerQueueMessages);
+    socket_.set(zmq::sockopt::sndhwm, kPeerQueueMessages);
+    socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(limits::kMaxMessageBytes));
+    socket_.set(zmq::sockopt::router_mandatory, true);
+    socket_.set(zmq::sockopt::heartbeat_ivl, 5000);
+    socket_.set(zmq::sockopt::heartbeat_timeout, 15000);
+    try {
+      socket_.bind(address);
+    } catch (const zmq::error_t& error) {
+      close(wake_);
+      throw Error("cannot listen for agents on " + address + ": " + error.what() +
+                  " (is another laggardd there? choose a port with --ingest, 0 for any)");
+    }
+  }
+  ~Loop() {
+    stop();
+    close(wake_);
+  }
+
+  std::string endpoint() { return socket_.get(zmq::sockopt::last_endpoint); }
+  void start() {
+    thread_ = std::thread([this] { run(); });
+  }
+  void stop_reading() {
+    if (!thread_.joinable()) return;
+    reading_ = false;
+    wake();
+    stopped_reading_.get_future().wait();
+  }
+  void stop() {
+    stopping_ = true;
+    wake();
+    if (thread_.joinable()) thread_.join();
+  }
+  void reply(std::vector<Reply> replies) {
+    {
+      const std::scoped_lock lock(mutex_);
+      for (Reply& reply : replies) replies_.push_back(std::move(reply));
+    }
+    wake();
+  }
+  void wake() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(wake_, &one, sizeof one);
+  }
+  Counts counts() const {
+    const std::scoped_lock lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  void run() {
+    core::UnixMs last_sweep = now_();
+    while (!stopping_) {
+      if (!reading_) confirm_stopped_reading();
+      const bool may_read = reading_ && !held_.has_value();
+      std::array<zmq::pollitem_t, 2> items{{{nullptr, wake_, ZMQ_POLLIN, 0},
+                                            {socket_.handle(), 0, ZMQ_POLLIN, 0}}};
+      zmq::poll(items.data(), may_read ? 2 : 1, kPollTimeout);
+      if ((items[0].revents & ZMQ_POLLIN) != 0) drain_wake();
+      send_replies();
+      retry_held();
+      if (may_read && (items[1].revents & ZMQ_POLLIN) != 0) read_some();
+      if (const core::UnixMs now = now_(); now - last_sweep > 5000) {
+        sessions_.drop_silent(now);
+        last_sweep = now;
+      }
+      publish_counts();
+    }
+    if (!reading_) confirm_stopped_reading();
+    send_replies();
+    publish_counts();
+  }
+
+  void confirm_stopped_reading() {
+    if (std::exchange(confirmed_, true)) return;
+    // What is held back was never acknowledged: its agent sends it again.
+    held_.reset();
+    stopped_reading_.set_value();
+  }
+
+  void drain_wake() {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = read(wake_, &count, sizeof count);
+  }
+
+  void read_some() {
+    for (int i = 0; i < kTurnMessages && !held_.has_value(); ++i) {
+      zmq::message_t peer, body;
+      if (!socket_.recv(peer, zmq::recv_flags::dontwait)) return;
+      bool has_body = false;
+      while (socket_.get(zmq::sockopt::rcvmore)) {  // one body frame is ours; more are not, and are dropped
+        zmq::message_t frame;
+        if (!socket_.recv(frame, zmq::recv_flags::dontwait)) break;
+        if (!has_body) body.move(frame);
+        has_body = true;
+      }
+      std::optional<Message> message = sessions_.receive(peer.to_string_view(), body.to_string_view(), now_(), out_);
+      for (Outgoing& out : std::exchange(out_, {})) send(out);
+      if (message.has_value() && !to_engine_.push(*message)) held_ = std::move(message);
+    }
+  }
+
+  void retry_held() {
+    if (held_.has_value() && to_engine_.push(*held_)) held_.reset();
+  }
+
+  void send_replies() {
+    std::vector<Reply> replies;
+    {
+      const std::scoped_lock lock(mutex_);
+      replies.swap(replies_);
+    }
+    for (const Reply& reply : replies)
+      if (std::optional<Outgoing> out = sessions_.answer(reply)) send(*out);
+  }
+
+  void send(const Outgoing& out) {
+    try {
+      if (!socket_.send(zmq::buffer(out.peer), zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
+        // The peer does not read. An ack is cumulative: a later one says the same.
+        sessions_.count_unsent();
+        return;
+      }
+      socket_.send(zmq::buffer(out.bytes), zmq::send_flags::dontwait);
+    } catch (const zmq::error_t&) {  // EHOSTUNREACH: the connection is gone
+      sessions_.count_unsent();
+      sessions_.drop_peer(out.peer);
+    }
+  }
+
+  void publish_counts() {
+    const std::scoped_lock lock(mutex_);
+    counts_ = sessions_.counts();
+  }
+
+  zmq::context_t context_{1};
+  zmq::socket_t socket_{context_, zmq::socket_type::router};
+  Queue& to_engine_;
+  std::function<core::UnixMs()> now_;
+  Sessions sessions_;
+  std::vector<Outgoing> out_;
+  std::optional<Message> held_;  // read, but the queue was full
+  int wake_ = -1;
+  std::atomic<bool> reading_ = true, stopping_ = false;
+  bool confirmed_ = false;
+  std::promise<void> stopped_reading_;
+  mutable std::mutex mutex_;
+  std::vector<Reply> replies_;  // guarded by mutex_
+  Counts counts_;               // guarded by mutex_
+  std::thread thread_;
+};
+
+Server::Server(const std::string& address, std::string collector_id, Queue& to_engine,
+               std::function<core::UnixMs()> now)
+    : loop_(std::make_unique<Loop>(address, std::move(collector_id), to_engine, std::move(now))) {
+  address_ = loop_->endpoint();
+}
+Server::~Server() = default;
+void Server::start() { loop_->start(); }
+void Server::stop_reading() { loop_->stop_reading(); }
+void Server::stop() { loop_->stop(); }
+void Server::reply(std::vector<Reply> replies) { loop_->reply(std::move(replies)); }
+void Server::queue_drained() { loop_->wake(); }
+Counts Server::counts() const { return loop_->counts(); }
+
+}  // namespace laggard::ingest

@@ -1,0 +1,48 @@
+// The ingest thread: owns the ROUTER socket that agents connect to.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/base/bounded_queue.h"
+#include "daemon/ingest/messages.h"
+#include "daemon/ingest/sessions.h"
+
+namespace laggard::ingest {
+
+/// Reads messages of agents into a queue for the engine and sends what the engine replies. When the queue is
+/// full it stops reading, so that agents feel it through their windows.
+class Server {
+ public:
+  using Queue = BoundedQueue<Message>;
+
+  /// Binds at once; throws Error when the address cannot be had. `to_engine` must outlive the server.
+  Server(const std::string& address, std::string collector_id, Queue& to_engine,
+         std::function<core::UnixMs()> now);
+  ~Server();
+
+  /// The address with its real port.
+  const std::string& address() const { return address_; }
+  void start();
+  /// Reads no more, and returns when nothing more will be put in the queue. Replies still go out.
+  void stop_reading();
+  /// Sends what was replied so far, closes the socket and ends the thread.
+  void stop();
+
+  /// Hands replies to the thread. Any thread.
+  void reply(std::vector<Reply> replies);
+  /// Tells the thread that the queue has room again. Any thread.
+  void queue_drained();
+  /// Any thread.
+  Counts counts() const;
+
+ private:
+  class Loop;
+  std::string address_;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace laggard::ingest

@@ -1,0 +1,276 @@
+#include "daemon/ingest/sessions.h"
+
+#include <algorithm>
+
+#include "daemon/base/limits.h"
+#include "proto/codec.h"
+#include "proto/version.h"
+#include "proto/wire.pb.h"
+
+namespace laggard::ingest {
+namespace {
+
+// An agent speaks every 2 s; a peer that has said nothing for this long has no use for its session.
+constexpr std::int64_t kForgetAfterMs = 60'000;
+
+Outgoing pack(const std::string& peer, const wire::Envelope& envelope) {
+  return {peer, envelope.SerializeAsString()};
+}
+
+std::size_t longest_name(const Layout& layout) {
+  std::size_t longest = 0;
+  for (const auto* names : {&layout.stream, &layout.host, &layout.calls, &layout.counts, &layout.int_values,
+                            &layout.values})
+    for (const std::string& name : *names) longest = std::max(longest, name.size());
+  return longest;
+}
+
+bool is_sound(const Layout& layout) {
+  return longest_name(layout) <= limits::kMaxNameBytes && layout.name_count() <= limits::kMaxNamesPerRecord;
+}
+
+bool is_sound(const PackedRecords& records, Rank rank) {
+  const auto& columns = records.columns();
+  return records.size() > 0 && records.size() <= limits::kMaxRecordsPerBatch &&
+         std::all_of(columns.ranks.begin(), columns.ranks.end(), [&](Rank r) { return r == rank; }) &&
+         std::all_of(columns.steps.begin(), columns.steps.end(), [](Step step) { return step >= 0; });
+}
+
+core::LineTotals line_totals(const wire::LineCounts& lines) {
+  return {lines.accepted(), lines.foreign(), lines.rejected(), lines.pending_tail()};
+}
+
+}  // namespace
+
+std::optional<std::string> bad_name(std::string_view name, std::size_t most) {
+  if (name.empty()) return "it is empty";
+  if (name.size() > most) return "it is longer than " + std::to_string(most) + " bytes";
+  const bool control = std::any_of(name.begin(), name.end(), [](char c) {
+    const auto u = static_cast<unsigned char>(c);
+    return u < 0x20 || u == 0x7f;
+  });
+  if (control) return "it holds a control character";
+  return std::nullopt;
+}
+
+std::nullopt_t Sessions::malformed() {
+  ++counts_.messages_malformed;
+  return std::nullopt;
+}
+
+std::optional<Message> Sessions::receive(std::string_view peer, std::string_view bytes, core::UnixMs now,
+                                         std::vector<Outgoing>& out) {
+  ++counts_.messages;
+  wire::Envelope envelope;
+  if (!envelope.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return malformed();
+  const Key key{std::string(peer), envelope.channel()};
+  if (envelope.body_case() == wire::Envelope::kHello) return greet(key, envelope.hello(), now, out);
+
+  const auto known = by_key_.find(key);
+  if (known == by_key_.end() || sessions_.at(known->second).source == 0) {
+    // A collector that has restarted knows nobody: the agent says Hello again and goes on where we were. A
+    // session that is still being welcomed is left to its welcome.
+    if (known == by_key_.end()) {
+      ++counts_.unknown_sessions;
+      refuse(key, "no Hello was said on this channel", true, out);
+    }
+    return std::nullopt;
+  }
+  Session& session = sessions_.at(known->second);
+  session.last_heard = now;
+  switch (envelope.body_case()) {
+    case wire::Envelope::kBatch: return take_batch(session, envelope.batch());
+    case wire::Envelope::kHeartbeat: {
+      wire::Envelope pong;
+      pong.set_channel(key.second);
+      pong.mutable_heartbeat();
+      out.push_back(pack(key.first, pong));
+      HeartbeatMessage message{.source = session.source};
+      if (envelope.heartbeat().has_lines()) message.lines = line_totals(envelope.heartbeat().lines());
+      return message;
+    }
+    case wire::Envelope::kBye: {
+      const ByeMessage message{session.source, envelope.bye().finished()};
+      erase(session.id);
+      return message;
+    }
+    default: return malformed();
+  }
+}
+
+std::optional<Message> Sessions::greet(const Key& key, const wire::Hello& hello, core::UnixMs now,
+                                       std::vector<Outgoing>& out) {
+  ++counts_.hellos;
+  const auto refused = [&](const std::string& reason) {
+    ++counts_.hellos_refused;
+    refuse(key, reason, false, out);
+    return std::nullopt;
+  };
+  if (hello.protocol_version() != kProtocolVersion)
+    return refused("this collector speaks protocol version " + std::to_string(kProtocolVersion) +
+                   ", the agent version " + std::to_string(hello.protocol_version()) +
+                   ": install the same laggard version on both sides");
+  if (const auto why = bad_name(hello.run(), limits::kMaxRunNameBytes)) return refused("the run's name: " + *why);
+  const wire::Source& source = hello.source();
+  if (hello.rank() >= limits::kMaxRank)
+    return refused("rank " + std::to_string(hello.rank()) + " is beyond " + std::to_string(limits::kMaxRank));
+  if (bad_name(source.id(), limits::kMaxNameBytes) || source.host().size() > limits::kMaxNameBytes ||
+      source.origin().size() > limits::kMaxOriginBytes || hello.stages_size() > 4096)
+    return refused("a Hello without a usable source");
+
+  std::vector<Layout> layouts;
+  for (const wire::Layout& layout : hello.layouts()) {
+    layouts.push_back(codec::from_wire(layout));
+    if (!is_sound(layouts.back())) return refused("a record shape with too many or too long names");
+  }
+  if (const auto known = by_key_.find(key); known != by_key_.end()) erase(known->second);
+  if (sessions_.size() >= limits::kMaxSessions) {
+    ++counts_.sessions_refused;
+    return refused("this collector serves " + std::to_string(limits::kMaxSessions) + " sources, the most it can");
+  }
+  const SessionId id = next_++;
+  sessions_[id] = {.id = id, .peer = key.first, .channel = key.second, .rank = hello.rank(), .layouts = layouts,
+                   .last_heard = now};
+  by_key_[key] = id;
+
+  HelloMessage message{.session = id, .layouts = std::move(layouts)};
+  message.hello = {.run = hello.run(),
+                   .rank = hello.rank(),
+                   .source_id = source.id(),
+                   .host = source.host(),
+                   .origin = source.origin(),
+                   .pid = source.pid(),
+                   .started_unix_ms = source.started_unix_ms(),
+                   .attempt_offset = hello.attempt_offset(),
+                   .resumed = hello.resumed()};
+  for (const wire::StageInfo& stage : hello.stages()) {
+    if (!stage.parent().empty()) message.hello.stage_parents.emplace(stage.name(), stage.parent());
+    if (!stage.kind().empty()) message.hello.stage_kinds.emplace(stage.name(), stage.kind());
+  }
+  return message;
+}
+
+std::optional<Message> Sessions::take_batch(Session& session, const wire::Batch& batch) {
+  if (batch.first_seq() == 0 || batch.attempt() == 0 || batch.attempt() > limits::kMaxAttempt)
+    return malformed();
+  ItemsMessage message{.source = session.source};
+  core::Items& items = message.items;
+  items.first_seq = batch.first_seq();
+  items.dropped_before = batch.dropped_before();
+  items.attempt = batch.attempt();
+  items.explicit_attempt = batch.explicit_attempt();
+  items.first_layout = batch.first_layout();
+  if (items.first_layout > session.layouts.size()) return malformed();
+  for (const wire::Layout& in : batch.layouts()) {
+    Layout layout = codec::from_wire(in);
+    const std::size_t index = items.first_layout + items.layouts.size();
+    if (!is_sound(layout) || index >= limits::kMaxLayoutsPerSource) return malformed();
+    if (index >= session.layouts.size()) session.layouts.push_back(layout);
+    items.layouts.push_back(std::move(layout));
+  }
+  switch (batch.items_case()) {
+    case wire::Batch::kRecords: {
+      PackedRecords records;
+      const auto layout_of = [&](LayoutId id) {
+        return id < session.layouts.size() ? &session.layouts[id] : nullptr;
+      };
+      if (codec::from_wire(batch.records(), layout_of, &records).has_value() ||
+          !is_sound(records, session.rank))
+        return malformed();
+      items.what = std::move(records);
+      break;
+    }
+    case wire::Batch::kConfig:
+      if (batch.config().settings().size() > limits::kMaxSettingsBytes ||
+          batch.config().world_size() > limits::kMaxRank)
+        return malformed();
+      items.what = core::ConfigItem{batch.config().world_size(), batch.config().settings()};
+      break;
+    case wire::Batch::kEnd: items.what = core::EndItem{}; break;
+    default: return malformed();
+  }
+  counts_.items += items.count();
+  return message;
+}
+
+void Sessions::refuse(const Key& key, std::string reason, bool hello_again, std::vector<Outgoing>& out) {
+  wire::Envelope envelope;
+  envelope.set_channel(key.second);
+  envelope.mutable_reject()->set_reason(std::move(reason));
+  envelope.mutable_reject()->set_hello_again(hello_again);
+  out.push_back(pack(key.first, envelope));
+}
+
+std::optional<Outgoing> Sessions::answer(const Reply& reply) {
+  wire::Envelope envelope;
+  SessionId id = 0;
+  if (const auto* welcome = std::get_if<WelcomeReply>(&reply)) {
+    id = welcome->session;
+    const auto it = sessions_.find(id);
+    if (it == sessions_.end()) return std::nullopt;
+    it->second.source = welcome->welcomed.source;
+    by_source_[welcome->welcomed.source] = id;
+    wire::Welcome& to = *envelope.mutable_welcome();
+    to.set_committed_seq(welcome->welcomed.committed_seq);
+    to.set_window_records(limits::kWindowRecords);
+    to.set_max_message_bytes(limits::kMaxMessageBytes);
+    to.set_collector_id(collector_id_);
+    to.set_attempt_offset(welcome->welcomed.attempt_offset);
+  } else if (const auto* refused = std::get_if<RefusedReply>(&reply)) {
+    id = refused->session;
+    ++counts_.hellos_refused;
+    envelope.mutable_reject()->set_reason(refused->reason);
+  } else {
+    const auto& ack = std::get<AckReply>(reply);
+    const auto it = by_source_.find(ack.source);
+    if (it == by_source_.end()) return std::nullopt;
+    id = it->second;
+    wire::Ack& to = *envelope.mutable_ack();
+    to.set_committed_seq(ack.committed_seq);
+    to.set_credit(limits::kWindowRecords);
+    to.set_attempt_offset(ack.attempt_offset);
+    to.set_stored(ack.counts.stored);
+    to.set_duplicate(ack.counts.duplicate);
+    to.set_conflict(ack.counts.conflict);
+    to.set_late(ack.counts.late);
+    to.set_rejected(ack.counts.rejected);
+  }
+  const auto it = sessions_.find(id);
+  if (it == sessions_.end()) return std::nullopt;
+  envelope.set_channel(it->second.channel);
+  Outgoing out = pack(it->second.peer, envelope);
+  if (envelope.body_case() == wire::Envelope::kReject) erase(id);
+  return out;
+}
+
+void Sessions::erase(SessionId id) {
+  const auto it = sessions_.find(id);
+  if (it == sessions_.end()) return;
+  by_key_.erase({it->second.peer, it->second.channel});
+  if (const auto source = by_source_.find(it->second.source);
+      source != by_source_.end() && source->second == id)
+    by_source_.erase(source);
+  sessions_.erase(it);
+}
+
+void Sessions::drop_peer(const std::string& peer) {
+  std::vector<SessionId> gone;
+  for (auto it = by_key_.lower_bound({peer, 0}); it != by_key_.end() && it->first.first == peer; ++it)
+    gone.push_back(it->second);
+  for (const SessionId id : gone) erase(id);
+}
+
+void Sessions::drop_silent(core::UnixMs now) {
+  std::vector<SessionId> gone;
+  for (const auto& [id, session] : sessions_)
+    if (now - session.last_heard > kForgetAfterMs) gone.push_back(id);
+  for (const SessionId id : gone) erase(id);
+}
+
+Counts Sessions::counts() const {
+  Counts counts = counts_;
+  counts.sessions = sessions_.size();
+  return counts;
+}
+
+}  // namespace laggard::ingest

@@ -1,0 +1,90 @@
+// Which source speaks on which channel of which connection, and what its messages mean. No socket.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/ingest/messages.h"
+
+namespace laggard::wire {
+class Batch;
+class Envelope;
+class Hello;
+}  // namespace laggard::wire
+
+namespace laggard::ingest {
+
+/// A message for a peer: where to and what.
+struct Outgoing {
+  std::string peer;  ///< the routing id that the ROUTER assigned
+  std::string bytes;
+};
+
+/// Losses and refusals at the door, for /metrics and `laggard status`.
+struct Counts {
+  std::uint64_t messages = 0;            ///< read from the socket
+  std::uint64_t messages_malformed = 0;  ///< no message of ours, or one that contradicts itself
+  std::uint64_t hellos = 0;
+  std::uint64_t hellos_refused = 0;
+  std::uint64_t unknown_sessions = 0;    ///< items on a channel without a Hello; the agent is told to say it
+  std::uint64_t items = 0;               ///< handed to the engine
+  std::uint64_t replies_unsent = 0;      ///< the peer was gone or did not read
+  std::uint64_t sessions = 0;            ///< open now
+  std::uint64_t sessions_refused = 0;    ///< over limits::kMaxSessions
+};
+
+/// Turns messages of peers into messages to the engine, and the engine's replies into messages to peers.
+/// Nothing that comes in is trusted. Time is passed in.
+class Sessions {
+ public:
+  explicit Sessions(std::string collector_id) : collector_id_(std::move(collector_id)) {}
+
+  /// Reads one message. An answer that needs no engine is added to `out`.
+  std::optional<Message> receive(std::string_view peer, std::string_view bytes, core::UnixMs now,
+                                 std::vector<Outgoing>& out);
+  /// What to send for a reply of the engine; nothing when its session is gone.
+  std::optional<Outgoing> answer(const Reply& reply);
+  /// Forgets a peer that can no longer be reached, and those not heard for long.
+  void drop_peer(const std::string& peer);
+  void drop_silent(core::UnixMs now);
+
+  Counts counts() const;
+  void count_unsent() { ++counts_.replies_unsent; }
+
+ private:
+  struct Session {
+    SessionId id = 0;
+    std::string peer;
+    std::uint32_t channel = 0;
+    Rank rank = 0;
+    core::SourceKey source = 0;  // 0 until the engine has welcomed it
+    std::vector<Layout> layouts;
+    core::UnixMs last_heard = 0;
+  };
+  using Key = std::pair<std::string, std::uint32_t>;
+
+  std::optional<Message> greet(const Key& key, const wire::Hello& hello, core::UnixMs now,
+                               std::vector<Outgoing>& out);
+  std::optional<Message> take_batch(Session& session, const wire::Batch& batch);
+  void refuse(const Key& key, std::string reason, bool hello_again, std::vector<Outgoing>& out);
+  void erase(SessionId id);
+  std::nullopt_t malformed();
+
+  const std::string collector_id_;
+  std::map<SessionId, Session> sessions_;
+  std::map<Key, SessionId> by_key_;
+  std::unordered_map<core::SourceKey, SessionId> by_source_;
+  SessionId next_ = 1;
+  Counts counts_;
+};
+
+/// What is wrong with a name of a run, stage or the like that comes from outside; nothing when it may be
+/// used: not empty, UTF-8 without control characters, at most `most` bytes.
+std::optional<std::string> bad_name(std::string_view name, std::size_t most);
+
+}  // namespace laggard::ingest
