@@ -1,0 +1,147 @@
+#include "daemon/store/store.h"
+
+#include <sys/random.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "daemon/base/error.h"
+#include "daemon/store/rows.h"
+#include "daemon/store/schema.h"
+
+namespace laggard::store {
+namespace {
+
+// Measured with tests/bench/store_bench.cpp. Pages of 4 to 64 KiB take the same CPU to write. A report over
+// larger ones is read faster (16 KiB: two thirds of the time of 4 KiB), but a commit writes every page it
+// touches whole, and a job of few ranks commits a few rows a second into eight trees.
+constexpr std::int64_t kPageBytes = 16384;
+// Holds the pages of a group commit, so that none is written to the WAL twice.
+constexpr std::int64_t kCacheKiB = 64 << 10;
+
+std::string random_id() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    throw Error("the system gives no random numbers");
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+void configure(Database& database) {
+  // The page size counts only while the file is empty, and must come before WAL.
+  database.execute("PRAGMA page_size = " + std::to_string(kPageBytes));
+  database.execute("PRAGMA journal_mode = WAL");
+  database.execute("PRAGMA synchronous = FULL");
+  database.execute("PRAGMA cache_size = -" + std::to_string(kCacheKiB));
+  // Debian's SQLite overwrites what it deletes with zeros; nothing here is secret from the file's owner.
+  database.execute("PRAGMA secure_delete = OFF");
+  const std::int64_t page_bytes = database.integer("PRAGMA page_size");
+  database.execute("PRAGMA wal_autocheckpoint = " + std::to_string(Store::kWalBytes / page_bytes));
+  database.execute("PRAGMA journal_size_limit = " + std::to_string(Store::kWalBytes));
+}
+
+std::unique_ptr<Database> open_database(const DataDir& dir) {
+  dir.create_database_file();
+  const std::string path = dir.database().string();
+  // Looked at before anything may write to it: a newer schema or a foreign file stays as it is.
+  {
+    Database looked_at(path, Database::Mode::read_only);
+    check_schema(looked_at, migrations());
+  }
+  auto database = std::make_unique<Database>(path, Database::Mode::read_write);
+  configure(*database);
+  migrate(*database, migrations());
+  Statement(*database, "INSERT OR IGNORE INTO meta (key, value) VALUES ('collector_id', ?)").run(random_id());
+  return database;
+}
+
+template <typename T>
+std::vector<T> read_all(Database& database, const std::string& sql, T (*read)(Rows&)) {
+  std::vector<T> all;
+  Statement statement(database, sql);
+  Rows rows = statement.query();
+  while (rows.next()) all.push_back(read(rows));
+  return all;
+}
+
+std::vector<std::pair<core::AttemptId, std::vector<core::Stage>>> read_stages(Database& database) {
+  std::vector<std::pair<core::AttemptId, std::vector<core::Stage>>> all;
+  Statement statement(database, kStages.select("ORDER BY attempt_id, stage_id"));
+  Rows rows = statement.query();
+  while (rows.next()) {
+    const core::AttemptId attempt = rows.integer();
+    if (all.empty() || all.back().first != attempt) all.emplace_back(attempt, std::vector<core::Stage>());
+    std::vector<core::Stage>& stages = all.back().second;
+    stages.push_back(read_stage(rows, static_cast<core::StageId>(stages.size())));
+  }
+  return all;
+}
+
+}  // namespace
+
+Store::Store(std::filesystem::path dir, const FileSystemOf& file_system)
+    : dir_(std::move(dir), file_system),
+      database_(open_database(dir_)),
+      writer_(*database_),
+      blocks_(*database_) {}
+
+core::Restored Store::restore() {
+  Database& database = *database_;
+  core::Restored restored;
+  {
+    Statement statement(database, "SELECT value FROM meta WHERE key = 'collector_id'");
+    Rows rows = statement.query();
+    if (rows.next()) restored.collector_id = rows.text();
+  }
+  restored.runs = read_all(database, kRuns.select("ORDER BY run_id"), read_run);
+  restored.attempts = read_all(database, kAttempts.select("ORDER BY attempt_id"), read_attempt);
+  restored.ranks = read_all(database, select_ranks(""), read_rank);
+  restored.stages = read_stages(database);
+  const LayoutTable& layouts = blocks_.layouts();
+  for (LayoutId id = 0; id < layouts.size(); ++id) restored.layouts.push_back(layouts[id]);
+  restored.sources = read_all(database, kSources.select("ORDER BY source_key"), read_source);
+  restore_steps(&restored);
+  return restored;
+}
+
+void Store::restore_steps(core::Restored* restored) {
+  Statement unfinished(*database_,
+                       "SELECT step, state, first_received_unix_ms FROM steps "
+                       "WHERE attempt_id = ?1 AND state = 'open' "
+                       "UNION "
+                       "SELECT * FROM (SELECT step, state, first_received_unix_ms FROM steps "
+                       "WHERE attempt_id = ?1 ORDER BY step DESC LIMIT ?2) "
+                       "ORDER BY step");
+  for (const core::AttemptRow& attempt : restored->attempts) {
+    Rows rows = unfinished.query(attempt.id, core::kHistoryPoints);
+    while (rows.next())
+      restored->unfinished.push_back({.attempt = attempt.id,
+                                      .step = rows.integer(),
+                                      .state = read_step_state(rows),
+                                      .first_received = rows.integer()});
+    restored->steps_by_state.emplace_back(attempt.id, count_by_state(*database_, attempt.id));
+  }
+}
+
+void Store::commit(const core::Writes& writes) { writer_.commit(writes); }
+
+std::unique_ptr<core::StepRecords> Store::load(core::AttemptId attempt, Step step) {
+  return blocks_.load(attempt, step);
+}
+
+Store::Sizes Store::sizes() const {
+  const auto known = [](std::uintmax_t bytes, const std::error_code& error) { return error ? 0 : bytes; };
+  std::error_code error;
+  Sizes sizes;
+  sizes.database_bytes = known(std::filesystem::file_size(dir_.database(), error), error);
+  sizes.wal_bytes = known(std::filesystem::file_size(dir_.database().string() + "-wal", error), error);
+  sizes.free_bytes = known(std::filesystem::space(dir_.path(), error).available, error);
+  return sizes;
+}
+
+}  // namespace laggard::store

@@ -1,0 +1,25 @@
+// Makes the engine's writes durable, one transaction for each group.
+#pragma once
+
+#include "daemon/core/writes.h"
+#include "daemon/store/database.h"
+
+namespace laggard::store {
+
+class Writer {
+ public:
+  /// The database must be of the newest schema and outlive the writer.
+  explicit Writer(Database& database);
+
+  /// All of it or nothing. Throws Error with everything as it was, so the same writes may be tried again.
+  void commit(const core::Writes& writes);
+
+ private:
+  void write_facts(const core::Writes& writes);
+  void write_step(const core::StepRow& row);
+
+  Database& database_;
+  Statement run_, attempt_, rank_, rank_settings_, stage_, layout_, source_, step_, step_stage_, block_;
+};
+
+}  // namespace laggard::store
