@@ -18,13 +18,13 @@ inline constexpr std::size_t kMaxOriginBytes = 4096;  ///< a followed file's pat
 inline constexpr std::size_t kMaxLayoutsPerSource = 1024;
 inline constexpr std::size_t kMaxLayouts = 65'536;  ///< in one database
 inline constexpr std::size_t kMaxSettingsBytes = 64 << 10;
-inline constexpr std::size_t kMaxExtraBytes = 64 << 10;  ///< unknown keys of one record
-inline constexpr std::size_t kMaxHistogramBins = 4096;   ///< all histograms of one record
-inline constexpr std::size_t kMaxSampleIndices = 65'536; ///< of one record
-inline constexpr std::size_t kMaxLineBytes = 1 << 20;    ///< one line of a followed file
-inline constexpr std::size_t kMaxSessions = 200'000;     ///< sources connected at once
+inline constexpr std::size_t kMaxExtraBytes = 64 << 10;   ///< unknown keys of one record
+inline constexpr std::size_t kMaxHistogramBins = 4096;    ///< all histograms of one record
+inline constexpr std::size_t kMaxSampleIndices = 65'536;  ///< of one record
+inline constexpr std::size_t kMaxLineBytes = 1 << 20;     ///< one line of a followed file
+inline constexpr std::size_t kMaxSessions = 200'000;      ///< sources connected at once
 inline constexpr std::size_t kRanksPerBlock = 1024;
-inline constexpr std::uint32_t kWindowRecords = 65'536;  ///< unacknowledged items of one source
+inline constexpr std::uint32_t kWindowRecords = 65'536;             ///< unacknowledged items of one source
 inline constexpr std::size_t kWindowBytes = std::size_t{32} << 20;  ///< the same, in an agent's memory
 inline constexpr std::size_t kEngineQueueBatches = 4096;
 inline constexpr std::size_t kMaxOpenSteps = 8192;  ///< of one attempt, waiting for ranks
@@ -40,12 +40,12 @@ inline constexpr std::size_t kMaxHttpConnections = 256;
 inline constexpr std::size_t kMaxStepsPerAnswer = 10'000;
 inline constexpr std::size_t kMaxRunsPerReport = 64;
 inline constexpr std::size_t kMaxRanksPerAnswer = 16'384;
-inline constexpr std::size_t kMaxSilentListed = 1024;     ///< silent ranks named in one answer
-inline constexpr std::size_t kExportChunkBytes = 256 << 10;      ///< text sent at once
-inline constexpr std::size_t kExportReadAheadBytes = 4 << 20;    ///< records of an export in memory
+inline constexpr std::size_t kMaxSilentListed = 1024;          ///< silent ranks named in one answer
+inline constexpr std::size_t kExportChunkBytes = 256 << 10;    ///< text sent at once
+inline constexpr std::size_t kExportReadAheadBytes = 4 << 20;  ///< records of an export in memory
 inline constexpr std::size_t kMaxEventsRemembered = 4096;
-inline constexpr std::size_t kMaxMetricRuns = 1000;       ///< runs with series on /metrics
-inline constexpr std::size_t kMaxMetricStages = 200;      ///< stage names of one run on /metrics
-inline constexpr std::size_t kMaxMetricRanks = 4096;      ///< ranks of one run on /metrics?ranks=1
+inline constexpr std::size_t kMaxMetricRuns = 1000;   ///< runs with series on /metrics
+inline constexpr std::size_t kMaxMetricStages = 200;  ///< stage names of one run on /metrics
+inline constexpr std::size_t kMaxMetricRanks = 4096;  ///< ranks of one run on /metrics?ranks=1
 
 }  // namespace laggard::limits

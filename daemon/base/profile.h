@@ -19,13 +19,13 @@ struct Ratio {
 };
 
 struct Profile {
-  std::map<std::string, std::string> parents;           ///< stage -> the stage it is inside of
-  std::map<std::string, std::string> kinds;             ///< stage -> work, input, sync or aside
-  std::map<std::string, std::string> exclusive_names;   ///< parent -> name of its exclusive time
-  std::vector<std::string> stage_order;                 ///< rows of a report, these first
+  std::map<std::string, std::string> parents;          ///< stage -> the stage it is inside of
+  std::map<std::string, std::string> kinds;            ///< stage -> work, input, sync or aside
+  std::map<std::string, std::string> exclusive_names;  ///< parent -> name of its exclusive time
+  std::vector<std::string> stage_order;                ///< rows of a report, these first
   std::vector<Ratio> ratios;
-  std::vector<std::string> may_differ;                  ///< settings that runs to be compared need not share
-  std::vector<std::string> match_counts;                ///< counts whose sums must agree, step by step
+  std::vector<std::string> may_differ;    ///< settings that runs to be compared need not share
+  std::vector<std::string> match_counts;  ///< counts whose sums must agree, step by step
 
   bool operator==(const Profile&) const = default;
 };

@@ -13,8 +13,19 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {
 }
 
 // Where in a record a number stands; part of its hash, so that equal numbers in two places differ.
-enum Place : std::uint64_t { stream_place = 1, host_place, calls_place, counts_place, int_values_place,
-                             values_place, wall_place, samples_place, histogram_place, tag_place, extra_place };
+enum Place : std::uint64_t {
+  stream_place = 1,
+  host_place,
+  calls_place,
+  counts_place,
+  int_values_place,
+  values_place,
+  wall_place,
+  samples_place,
+  histogram_place,
+  tag_place,
+  extra_place
+};
 
 std::uint64_t hash_number(std::uint64_t name_hash, std::uint64_t bits) {
   return XXH3_64bits_withSeed(&bits, sizeof bits, name_hash);
@@ -51,7 +62,8 @@ std::uint64_t content_hash(const RecordView& record) {
   add_ints(sum, calls_place, layout.calls, record.calls());
   add_ints(sum, counts_place, layout.counts, record.counts());
   add_ints(sum, int_values_place, layout.int_values, record.int_values());
-  sum += XXH3_64bits_withSeed(record.sample_indices.data(), record.sample_indices.size_bytes(), samples_place);
+  sum +=
+      XXH3_64bits_withSeed(record.sample_indices.data(), record.sample_indices.size_bytes(), samples_place);
   if (record.rest != nullptr) {
     for (const Histogram& histogram : record.rest->histograms) {
       const std::uint64_t name = hash_text(histogram.name, histogram_place);
@@ -69,8 +81,8 @@ namespace {
 
 std::uint64_t hash_layout(const Layout& layout) {
   std::uint64_t hash = 0;
-  for (const auto* names : {&layout.stream, &layout.host, &layout.calls, &layout.counts, &layout.int_values,
-                            &layout.values}) {
+  for (const auto* names :
+       {&layout.stream, &layout.host, &layout.calls, &layout.counts, &layout.int_values, &layout.values}) {
     hash = hash_number(hash, names->size());
     for (const std::string& name : *names) hash = hash_text(name, hash);
   }

@@ -52,9 +52,12 @@ std::optional<std::string> contradiction(const Settings& settings) {
                          static_cast<double>(*settings.accumulation) *
                          static_cast<double>(*settings.world_size);
   if (product == *settings.global_batch) return std::nullopt;
-  const auto number = [](double value) { return json(value == static_cast<double>(static_cast<std::int64_t>(value))
-                                                         ? json(static_cast<std::int64_t>(value))
-                                                         : json(value)).dump(); };
+  const auto number = [](double value) {
+    return json(value == static_cast<double>(static_cast<std::int64_t>(value))
+                    ? json(static_cast<std::int64_t>(value))
+                    : json(value))
+        .dump();
+  };
   return "micro_batch " + std::to_string(*settings.micro_batch) + " x accumulation " +
          std::to_string(*settings.accumulation) + " x world_size " + std::to_string(*settings.world_size) +
          " = " + number(product) + ", but global_batch is " + number(*settings.global_batch) +

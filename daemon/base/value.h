@@ -22,17 +22,19 @@ inline constexpr double kNull = std::bit_cast<double>(kNullBits);
 inline constexpr double kText = std::bit_cast<double>(kTextBits);
 
 /// True for a finite number that is not negative: the only values that any figure is computed from.
-constexpr bool is_valid(double value) {
-  return value >= 0 && value <= std::numeric_limits<double>::max();
-}
+constexpr bool is_valid(double value) { return value >= 0 && value <= std::numeric_limits<double>::max(); }
 
 constexpr ValueState state_of(double value) {
   if (is_valid(value)) return ValueState::valid;
   switch (std::bit_cast<std::uint64_t>(value)) {
-    case kAbsentBits: return ValueState::absent;
-    case kNullBits: return ValueState::null;
-    case kTextBits: return ValueState::text;
-    default: break;
+    case kAbsentBits:
+      return ValueState::absent;
+    case kNullBits:
+      return ValueState::null;
+    case kTextBits:
+      return ValueState::text;
+    default:
+      break;
   }
   if (value < 0 && value >= std::numeric_limits<double>::lowest()) return ValueState::negative;
   return ValueState::non_finite;
@@ -48,12 +50,18 @@ constexpr bool is_invalid(double value) {
 /// The state's name in JSON and on screens.
 constexpr const char* name_of(ValueState state) {
   switch (state) {
-    case ValueState::valid: return "valid";
-    case ValueState::absent: return "absent";
-    case ValueState::null: return "null";
-    case ValueState::text: return "text";
-    case ValueState::negative: return "negative";
-    case ValueState::non_finite: return "non-finite";
+    case ValueState::valid:
+      return "valid";
+    case ValueState::absent:
+      return "absent";
+    case ValueState::null:
+      return "null";
+    case ValueState::text:
+      return "text";
+    case ValueState::negative:
+      return "negative";
+    case ValueState::non_finite:
+      return "non-finite";
   }
   return "?";
 }

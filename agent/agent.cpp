@@ -1,0 +1,400 @@
+#include "agent/agent.h"
+
+#include <glob.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "agent/collector_link.h"
+#include "agent/file_feed.h"
+#include "agent/file_watch.h"
+#include "agent/session.h"
+#include "daemon/base/error.h"
+
+namespace laggard::agent {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Time = Clock::time_point;
+using namespace std::chrono_literals;
+
+constexpr auto kGather = 20ms;         // after a change, to read several lines with one waking
+constexpr auto kPollInterval = 250ms;  // of files without inotify
+constexpr auto kLookInterval = 1s;     // of files with it, and of patterns
+constexpr auto kCheckpointInterval = 1s;
+constexpr auto kTick = 250ms;
+constexpr auto kByeLinger = 500ms;
+constexpr auto kWarnWithout = 1s;  // without a collector, before that is worth a line
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+// A name with a star in it that exists is a name.
+bool is_pattern(const std::string& file) {
+  return file.find_first_of("*?[") != std::string::npos && !exists(file);
+}
+
+std::vector<std::string> matches(const std::string& pattern) {
+  glob_t found{};
+  std::vector<std::string> out;
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    out.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  return out;
+}
+
+std::string absolute(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
+
+class Delivery {
+ public:
+  explicit Delivery(const DeliveryOptions& options);
+  DeliveryReport run();
+
+ private:
+  struct Followed {
+    std::unique_ptr<FileFeed> feed;
+    std::string collector_id;  // of the collector that its items went to; "" before the first Welcome
+    std::uint64_t resumed_behind_line = 0;
+    bool watched = false;
+    bool unread = true;  // lines may be there
+    bool finished = false;
+    Time look_at{};
+  };
+
+  void add_files();
+  void add_file(const std::string& path);
+  void start_feed(Followed& followed, bool from_progress);
+  void start_again(Followed& followed);
+  void register_sources(Followed& followed);
+
+  void receive(Time now);
+  void check_collector(std::uint32_t channel);
+  void note_changes(Time now);
+  bool read_files(Time now);
+  void send(Time now);
+  void keep_progress(Time now);
+  void wait(Time now);
+  void note_connection(Time now);
+  void note_stop(Time now);
+  bool is_done(Time now) const;
+  void say_bye();
+  void tell_progress(Time now);
+  DeliveryReport report() const;
+
+  const DeliveryOptions& options_;
+  CollectorLink link_;
+  FileWatch watch_;
+  SourceFactory sources_;
+  std::optional<ProgressStore> progress_;
+  std::map<std::string, Followed> files_;                            // by absolute path
+  std::map<std::uint32_t, std::pair<Session, Followed*>> sessions_;  // by channel
+  const Time started_ = Clock::now();
+  Time last_heard_ = started_;
+  Time next_expansion_{}, next_checkpoint_{}, next_progress_{};
+  std::optional<Time> stopping_since_;
+  bool reached_ = false, warned_ = false;
+};
+
+Delivery::Delivery(const DeliveryOptions& options)
+    : options_(options),
+      link_(options.collector),
+      watch_(options.poll || options.once),
+      sources_(options.run, options.stages) {
+  if (!options.once && !options.state_directory.empty())
+    progress_.emplace(options.state_directory, options.collector, options.run);
+}
+
+void Delivery::add_files() {
+  for (const std::string& file : options_.files) {
+    if (is_pattern(file)) {
+      for (const std::string& match : matches(file)) add_file(absolute(match));
+    } else {
+      add_file(absolute(file));
+    }
+  }
+}
+
+void Delivery::add_file(const std::string& path) {
+  if (files_.contains(path)) return;
+  // What rotation made of a followed file is read through that one.
+  const std::size_t dot = path.find_last_of('.');
+  if (dot != std::string::npos && path.find_first_not_of("0123456789", dot + 1) == std::string::npos &&
+      files_.contains(path.substr(0, dot)))
+    return;
+  Followed& followed = files_[path];
+  followed.feed = std::make_unique<FileFeed>(path, sources_);
+  start_feed(followed, progress_.has_value());
+}
+
+void Delivery::start_feed(Followed& followed, bool from_progress) {
+  const std::string path = followed.feed->path();
+  const auto progress = from_progress ? progress_->load(path) : std::nullopt;
+  if (progress.has_value() && followed.feed->resume(*progress)) {
+    followed.collector_id = progress->collector_id;
+    followed.resumed_behind_line = progress->place.line_number;
+  }
+  followed.watched = watch_.fd() >= 0 && watch_.add(path);
+  register_sources(followed);
+}
+
+// What was read is worth nothing to another collector, or to one that lost it.
+void Delivery::start_again(Followed& followed) {
+  spdlog::info("{} is read again from its start: the collector does not have what was delivered before",
+               followed.feed->path());
+  for (auto& [channel, entry] : sessions_)
+    if (entry.second == &followed && link_.is_ready()) link_.send(encode_bye(channel, false));
+  std::erase_if(sessions_, [&](const auto& entry) { return entry.second.second == &followed; });
+  followed.feed = std::make_unique<FileFeed>(followed.feed->path(), sources_);
+  followed.collector_id.clear();
+  followed.resumed_behind_line = 0;
+  followed.finished = false;
+  followed.unread = true;
+}
+
+void Delivery::register_sources(Followed& followed) {
+  for (RankSource* source : followed.feed->take_new_sources()) {
+    const bool first =
+        std::ranges::none_of(sessions_, [&](const auto& entry) { return entry.second.second == &followed; });
+    sessions_.try_emplace(source->channel(), Session(*source, first ? &followed.feed->counts() : nullptr),
+                          &followed);
+  }
+}
+
+void Delivery::receive(Time now) {
+  while (const auto message = link_.receive()) {
+    const auto incoming = decode(*message);
+    const auto it = incoming ? sessions_.find(incoming->channel) : sessions_.end();
+    if (it == sessions_.end()) continue;
+    last_heard_ = now;
+    reached_ = true;
+    Session& session = it->second.first;
+    const bool refused = !session.refusal().empty();
+    session.on_message(*incoming, now);
+    if (!refused && !session.refusal().empty())
+      spdlog::error("the collector refuses rank {} of {}: {}", session.source().rank(),
+                    it->second.second->feed->path(), session.refusal());
+    check_collector(incoming->channel);
+  }
+}
+
+void Delivery::check_collector(std::uint32_t channel) {
+  auto& [session, followed] = sessions_.at(channel);
+  if (session.collector_id().empty()) return;
+  const bool other = !followed->collector_id.empty() && followed->collector_id != session.collector_id();
+  if (other || session.collector_forgot()) return start_again(*followed);
+  followed->collector_id = session.collector_id();
+}
+
+void Delivery::note_changes(Time now) {
+  if (watch_.fd() >= 0) {
+    for (const std::string& path : watch_.changed()) {
+      Followed& followed = files_.at(path);
+      followed.look_at = std::min(followed.look_at, now + kGather);
+    }
+  }
+  if (now < next_expansion_) return;
+  next_expansion_ = now + kLookInterval;
+  if (!options_.once) add_files();
+}
+
+// True when more can be read at once.
+bool Delivery::read_files(Time now) {
+  bool more = false;
+  for (auto& [path, followed] : files_) {
+    if (followed.finished || (!followed.unread && now < followed.look_at)) continue;
+    if (followed.feed->window_bytes() >= limits::kWindowBytes / files_.size()) continue;
+    followed.unread = followed.feed->pump();
+    if (!followed.unread && options_.once) {
+      followed.feed->finish();
+      followed.finished = true;
+    }
+    if (!followed.unread) followed.look_at = now + (followed.watched ? kLookInterval : kPollInterval);
+    register_sources(followed);
+    more |= followed.unread && !followed.feed->full();
+  }
+  return more;
+}
+
+void Delivery::send(Time now) {
+  for (auto& [channel, entry] : sessions_) {
+    while (link_.is_ready()) {
+      auto message = entry.first.next_message(now);
+      if (!message.has_value()) break;
+      link_.send(std::move(*message));
+    }
+  }
+}
+
+void Delivery::keep_progress(Time now) {
+  if (!progress_.has_value()) return;
+  const bool due = now >= next_checkpoint_;
+  if (due) next_checkpoint_ = now + kCheckpointInterval;
+  for (auto& [path, followed] : files_) {
+    if (due) followed.feed->begin_checkpoint();
+    if (followed.collector_id.empty()) continue;
+    if (auto progress = followed.feed->take_checkpoint()) {
+      progress->collector_id = followed.collector_id;
+      progress_->save(path, *progress);
+    }
+  }
+}
+
+void Delivery::note_connection(Time now) {
+  while (const auto event = link_.next_event()) {
+    if (*event == CollectorLink::Event::connected) {
+      if (warned_) spdlog::info("connected to the collector at {}", options_.collector);
+      warned_ = false;
+      continue;
+    }
+    for (auto& [channel, entry] : sessions_) entry.first.on_disconnect();
+    if (!warned_)
+      spdlog::warn("lost the collector at {}; delivering again when it is back", options_.collector);
+    warned_ = true;
+  }
+  if (!link_.is_connected() && !warned_ && now - started_ > kWarnWithout) {
+    spdlog::warn("no collector at {} yet; delivering when it comes", options_.collector);
+    warned_ = true;
+  }
+}
+
+void Delivery::note_stop(Time now) {
+  pollfd item{options_.stop_fd, POLLIN, 0};
+  if (stopping_since_ || options_.stop_fd < 0 || ::poll(&item, 1, 0) <= 0) return;
+  stopping_since_ = now;
+  for (auto& [path, followed] : files_) followed.unread = true;
+}
+
+bool Delivery::is_done(Time now) const {
+  const bool all_read = std::ranges::all_of(files_, [&](const auto& entry) {
+    return options_.once ? entry.second.finished : !entry.second.unread;
+  });
+  const bool all_committed = std::ranges::all_of(sessions_, [](const auto& entry) {
+    const Session& session = entry.second.first;
+    return !session.refusal().empty() || session.source().uncommitted() == 0;
+  });
+  if (stopping_since_ && now - *stopping_since_ >= kStopLimit) return true;
+  if (options_.once && now - last_heard_ >= kGiveUp) return true;
+  return all_read && all_committed && (options_.once || stopping_since_);
+}
+
+void Delivery::say_bye() {
+  for (auto& [channel, entry] : sessions_) {
+    const auto& [session, followed] = entry;
+    if (!session.is_open() || !link_.is_ready()) continue;
+    if (session.lines().has_value()) link_.send(encode_heartbeat(channel, session.lines()));
+    const bool ended = followed->feed->ranks().at(session.source().rank()).ended;
+    link_.send(encode_bye(channel, ended || followed->finished));
+  }
+  if (link_.is_connected()) link_.set_linger(kByeLinger);
+}
+
+DeliveryReport Delivery::run() {
+  add_files();
+  next_expansion_ = started_ + kLookInterval;
+  for (;;) {
+    const Time now = Clock::now();
+    note_connection(now);
+    receive(now);
+    note_stop(now);
+    note_changes(now);
+    const bool more = read_files(now);
+    send(now);
+    keep_progress(now);
+    tell_progress(now);
+    if (is_done(now)) break;
+    if (!more) wait(now);
+  }
+  // The first time for a place noted earlier, the second for the last one.
+  for (int i = 0; i < 2; ++i) {
+    next_checkpoint_ = {};
+    keep_progress(Clock::now());
+  }
+  next_progress_ = {};
+  tell_progress(Clock::now());
+  say_bye();
+  return report();
+}
+
+void Delivery::wait(Time now) {
+  Time wake = now + kTick;
+  for (const auto& [path, followed] : files_)
+    if (!followed.finished && !followed.unread) wake = std::min(wake, followed.look_at);
+  const bool gathering = wake - now <= kGather;
+  const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(std::max(wake - now, Clock::duration(0)));
+  link_.wait(std::array{gathering ? -1 : watch_.fd(), stopping_since_ ? -1 : options_.stop_fd}, timeout);
+}
+
+void Delivery::tell_progress(Time now) {
+  if (!options_.on_progress || now < next_progress_) return;
+  next_progress_ = now + kTick;
+  DeliveryProgress progress;
+  for (const auto& [path, followed] : files_) progress.bytes_read += followed.feed->follower().bytes_read();
+  for (const auto& [channel, entry] : sessions_) {
+    progress.items_committed += entry.first.source().committed_seq();
+    progress.items_waiting += entry.first.source().uncommitted();
+  }
+  options_.on_progress(progress);
+}
+
+DeliveryReport Delivery::report() const {
+  DeliveryReport out{.files = {}, .collector_reached = reached_ || sessions_.empty()};
+  for (const auto& [path, followed] : files_) {
+    FileReport& file = out.files.emplace_back();
+    file = {.path = path,
+            .lines = followed.feed->counts(),
+            .truncations = followed.feed->follower().truncations(),
+            .resumed_behind_line = followed.resumed_behind_line,
+            .unread_bytes = followed.unread ? followed.feed->follower().bytes_ahead() : 0,
+            .ranks = {}};
+    for (const auto& [rank, feed] : followed.feed->ranks())
+      file.ranks.push_back({.rank = rank,
+                            .updates = feed.updates,
+                            .configs = feed.configs,
+                            .ends = feed.ends,
+                            .deliveries = feed.source->deliveries(),
+                            .undelivered = feed.source->uncommitted(),
+                            .refusal = sessions_.at(feed.source->channel()).first.refusal()});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t DeliveryReport::undelivered() const {
+  std::uint64_t out = 0;
+  for (const FileReport& file : files)
+    for (const RankReport& rank : file.ranks) out += rank.undelivered;
+  return out;
+}
+
+std::vector<StageInfo> stages_of(const Profile& profile) {
+  std::map<std::string, StageInfo> stages;
+  for (const auto& [stage, parent] : profile.parents) stages[stage].parent = parent;
+  for (const auto& [stage, kind] : profile.kinds) stages[stage].kind = kind;
+  std::vector<StageInfo> out;
+  for (auto& [name, stage] : stages) {
+    stage.name = name;
+    out.push_back(std::move(stage));
+  }
+  return out;
+}
+
+DeliveryReport deliver_files(const DeliveryOptions& options) {
+  if (options.once) {
+    for (const std::string& file : options.files)
+      if (is_pattern(file) ? matches(file).empty() : !exists(file)) throw Error("no such file: " + file);
+  }
+  return Delivery(options).run();
+}
+
+}  // namespace laggard::agent

@@ -1,0 +1,88 @@
+// The delivery window of one source.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/attempt_state.h"
+#include "agent/messages.h"
+#include "agent/parsed_line.h"
+#include "daemon/base/limits.h"
+
+namespace laggard::agent {
+
+/// Numbers a rank's items (updates, configs, the end) from 1, packs them into batches and keeps those until
+/// the collector has committed them. It knows no socket, no file and no clock.
+class RankSource {
+ public:
+  /// `attempts` is where the file's numbering stands before the first item; in `hello` everything is as the
+  /// source begins.
+  RankSource(std::uint32_t channel, Hello hello, const AttemptState& attempts);
+
+  std::uint32_t channel() const { return channel_; }
+  Rank rank() const { return hello_.rank; }
+
+  /// Takes an update; returns why it cannot, nothing when it did.
+  [[nodiscard]] std::optional<std::string_view> add_update(const ParsedLine& update);
+  void add_config(const ParsedLine& config);
+  void add_end();
+  /// Closes the batch begun, so that it can be sent.
+  void flush();
+  /// True when no more items are to be added before some are committed.
+  bool full() const { return uncommitted() >= limits::kWindowRecords; }
+
+  /// Opens the delivery, or opens it again: what is not committed is sent anew after the Welcome.
+  std::string hello();
+  /// False when the collector knows less than it has acknowledged before: nobody holds those items any more.
+  [[nodiscard]] bool on_welcome(const Welcome& welcome);
+  void on_ack(const Ack& ack);
+  /// The next message that the credit allows; nothing when there is none.
+  std::optional<std::string> next_batch();
+
+  const AttemptState& attempts() const { return attempts_; }
+  std::uint32_t attempt_offset() const { return hello_.attempt_offset; }
+  std::uint64_t last_seq() const { return last_seq_; }
+  std::uint64_t committed_seq() const { return committed_seq_; }
+  std::uint64_t uncommitted() const { return last_seq_ - committed_seq_; }
+  /// True when a batch is on its way whose acknowledgement is owed.
+  bool in_flight() const { return sent_ > 0; }
+  std::size_t window_bytes() const { return window_bytes_ + open_.byte_size(); }
+  const Deliveries& deliveries() const { return deliveries_; }
+
+ private:
+  struct Batch {
+    std::uint64_t first_seq, last_seq;
+    LayoutId layouts;  // how many of the source's layouts it needs
+    std::string bytes;
+  };
+
+  BatchHead head(std::uint64_t first_seq) const {
+    return {first_seq, attempts_.attempt, attempts_.explicit_number};
+  }
+  std::optional<LayoutId> layout_id(const ParsedLine& update);
+  void push(std::uint64_t first_seq, std::string bytes);
+  void commit(std::uint64_t seq);
+
+  const std::uint32_t channel_;
+  Hello hello_;
+  AttemptState attempts_;
+
+  LayoutTable layouts_;
+  std::optional<std::uint64_t> layout_version_;  // of the update added last
+  LayoutId last_layout_ = 0;
+  PackedRecords open_;
+  std::uint64_t last_seq_ = 0;
+
+  std::deque<Batch> window_;
+  std::size_t window_bytes_ = 0;
+  std::size_t sent_ = 0;       // batches of window_ that are on their way
+  LayoutId layouts_said_ = 0;  // in this session
+  std::uint64_t committed_seq_ = 0;
+  std::uint32_t credit_ = 0;
+  Deliveries deliveries_;
+};
+
+}  // namespace laggard::agent
