@@ -1,0 +1,118 @@
+#include "daemon/serve/report_body.h"
+
+#include <initializer_list>
+
+#include "daemon/base/limits.h"
+#include "daemon/core/model.h"
+#include "daemon/serve/query_error.h"
+
+namespace laggard::serve {
+namespace {
+
+QueryError bad(const std::string& what) { return {400, "bad_request", "the report's body: " + what}; }
+
+void check_keys(const Json& object, const std::string& what, std::initializer_list<std::string_view> known) {
+  if (!object.is_object()) throw bad(what + " must be an object");
+  for (const auto& [key, value] : object.items())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      throw bad(what + " has no key \"" + key + "\"");
+}
+
+std::string text_of(const Json& json, const std::string& what) {
+  if (!json.is_string()) throw bad(what + " must be a text");
+  return json.get<std::string>();
+}
+
+const Json* find(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it == object.end() || it->is_null() ? nullptr : &*it;
+}
+
+std::vector<std::string> texts(const Json& object, const char* key) {
+  std::vector<std::string> list;
+  const Json* json = find(object, key);
+  if (json == nullptr) return list;
+  if (!json->is_array()) throw bad(std::string(key) + " must be a list of texts");
+  for (const Json& item : *json) list.push_back(text_of(item, std::string(key) + "'s items"));
+  return list;
+}
+
+std::map<std::string, std::string> text_map(const Json& object, const char* key) {
+  std::map<std::string, std::string> map;
+  const Json* json = find(object, key);
+  if (json == nullptr) return map;
+  if (!json->is_object()) throw bad(std::string(key) + " must be an object of texts");
+  for (const auto& [name, value] : json->items()) map[name] = text_of(value, std::string(key) + "." + name);
+  return map;
+}
+
+std::vector<Ratio> ratios_of(const Json& profile) {
+  std::vector<Ratio> ratios;
+  const Json* json = find(profile, "ratios");
+  if (json == nullptr) return ratios;
+  if (!json->is_array()) throw bad("ratios must be a list");
+  for (const Json& item : *json) {
+    check_keys(item, "a ratio", {"name", "numerator", "denominator", "complement"});
+    Ratio ratio;
+    for (auto [key, field] : {std::pair{"name", &Ratio::name}, std::pair{"numerator", &Ratio::numerator},
+                              std::pair{"denominator", &Ratio::denominator}}) {
+      if (!item.contains(key)) throw bad(std::string("a ratio needs \"") + key + "\"");
+      ratio.*field = text_of(item[key], key);
+    }
+    if (const Json* complement = find(item, "complement")) {
+      if (!complement->is_boolean()) throw bad("a ratio's complement must be true or false");
+      ratio.complement = complement->get<bool>();
+    }
+    ratios.push_back(std::move(ratio));
+  }
+  return ratios;
+}
+
+Profile profile_of(const Json& json) {
+  check_keys(json, "profile",
+             {"parents", "kinds", "exclusive_names", "stage_order", "ratios", "may_differ", "match_counts"});
+  Profile profile{.parents = text_map(json, "parents"),
+                  .kinds = text_map(json, "kinds"),
+                  .exclusive_names = text_map(json, "exclusive_names"),
+                  .stage_order = texts(json, "stage_order"),
+                  .ratios = ratios_of(json),
+                  .may_differ = texts(json, "may_differ"),
+                  .match_counts = texts(json, "match_counts")};
+  for (const auto& [stage, kind] : profile.kinds)
+    if (!core::stage_kind_of(kind).has_value())
+      throw bad("stage \"" + stage + "\" is of the kind \"" + kind +
+                "\"; the kinds are work, input, sync, aside");
+  return profile;
+}
+
+std::optional<Step> step_of(const Json& object, const char* key) {
+  const Json* json = find(object, key);
+  if (json == nullptr) return std::nullopt;
+  const bool fits =
+      json->is_number_integer() &&
+      (!json->is_number_unsigned() ||
+       json->get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<Step>::max()));
+  if (!fits) throw bad(std::string(key) + " must be a step number");
+  return json->get<Step>();
+}
+
+}  // namespace
+
+ReportAsked parse_report_body(std::string_view body) {
+  const std::optional<Json> json = parse_json(body);
+  if (!json.has_value()) throw bad("it is not JSON");
+  check_keys(*json, "it", {"runs", "from", "to", "profile"});
+  ReportAsked asked{.runs = texts(*json, "runs"),
+                    .window = {.from = step_of(*json, "from"), .to = step_of(*json, "to")},
+                    .profile = {}};
+  if (asked.runs.empty()) throw bad("runs must name at least one run");
+  if (asked.runs.size() > limits::kMaxRunsPerReport)
+    throw QueryError(422, "too_much",
+                     "a report is of at most " + std::to_string(limits::kMaxRunsPerReport) + " runs");
+  if (asked.window.from > asked.window.to && asked.window.to.has_value())
+    throw bad("from must not be larger than to");
+  if (const Json* profile = find(*json, "profile")) asked.profile = profile_of(*profile);
+  return asked;
+}
+
+}  // namespace laggard::serve

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <charconv>
+
+#include "daemon/serve/query_error.h"
+#include "daemon/serve/query_service.h"
+
+namespace laggard::serve {
+namespace {
+
+const char* const kNotes[] = {
+    "Nested rows overlap: a stage contains its children, so rows of different depth must not be added up.",
+    "Stream time includes stalls of the stream and waiting for other ranks.",
+};
+
+std::optional<std::uint32_t> attempt_number(std::string_view text) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number == 0) return std::nullopt;
+  return number;
+}
+
+core::ReportBuilder::RunFacts facts_of(const std::string& run, const core::AttemptRow& row,
+                                       History& history) {
+  core::ReportBuilder::RunFacts facts{.run = run, .attempt = row.attempt, .world_size = row.world_size};
+  for (core::RankRow& rank : history.ranks(row.id)) {
+    if (rank.records > 0) facts.known_ranks.push_back(rank.rank);
+    if (!rank.settings.empty()) facts.settings.emplace_back(rank.rank, std::move(rank.settings));
+  }
+  return facts;
+}
+
+}  // namespace
+
+AttemptAsked QueryService::parse_run(const std::string& text) const {
+  const auto seen = snapshot();
+  // A name may contain an @ of its own: it wins.
+  const bool whole = std::ranges::any_of(seen->runs, [&](const auto& run) { return run->name == text; });
+  const std::size_t at = text.rfind('@');
+  if (whole || at == std::string::npos) return {.run = text, .attempt = std::nullopt};
+  const auto number = attempt_number(std::string_view(text).substr(at + 1));
+  if (!number.has_value()) return {.run = text, .attempt = std::nullopt};
+  return {.run = text.substr(0, at), .attempt = number};
+}
+
+core::RunReport QueryService::report_of(const AttemptAsked& asked, const core::Window& window,
+                                        const Profile& profile, History& history) const {
+  const core::AttemptRow row = stored_attempt(asked, history);
+  const core::StageTable stages = history.stages(row.id);
+  const auto facts = facts_of(asked.run, row, history);
+  core::ReportBuilder builder(facts, stages, history.layouts(), profile, window);
+  history.each_step(row.id, {}, [&](const core::StepRecords& records, const LayoutTable&) {
+    check_cancelled();
+    builder.add(records);
+    return true;
+  });
+  return builder.finish();
+}
+
+Json QueryService::stages(const AttemptAsked& asked, const core::Window& window, History& history) const {
+  const core::RunReport report = report_of(asked, window, Profile{}, history);
+  Json rows = Json::array();
+  for (const core::StageRow& row : report.stages) rows.push_back(to_json(row, report.steps));
+  return {{"run", report.run},
+          {"attempt", report.attempt},
+          {"window",
+           {{"from", optional_json(report.from)},
+            {"to", optional_json(report.to)},
+            {"chosen", report.window_from}}},
+          {"stages", std::move(rows)}};
+}
+
+Json QueryService::report(const ReportAsked& asked, History& history) const {
+  std::vector<core::RunReport> reports;
+  for (const std::string& run : asked.runs)
+    reports.push_back(report_of(parse_run(run), asked.window, asked.profile, history));
+  Json runs = Json::array();
+  for (const core::RunReport& report : reports) runs.push_back(to_json(report));
+  return {{"match", to_json(core::match_runs(reports, asked.profile))},
+          {"runs", std::move(runs)},
+          {"notes", kNotes}};
+}
+
+}  // namespace laggard::serve

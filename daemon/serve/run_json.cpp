@@ -1,0 +1,159 @@
+#include "daemon/serve/run_json.h"
+
+#include "daemon/base/limits.h"
+
+namespace laggard::serve {
+namespace {
+
+const core::StageTable& stages_of(const core::AttemptView& attempt) {
+  static const core::StageTable none;
+  return attempt.stages != nullptr ? *attempt.stages : none;
+}
+
+Json age_json(core::UnixMs now, core::UnixMs then) { return then != 0 ? Json(now - then) : Json(nullptr); }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json silent_ranks_json(const AttemptNow& at) {
+  Json list = Json::array();
+  for (const core::RankView& rank : at.attempt.ranks) {
+    if (list.size() == limits::kMaxSilentListed) break;
+    const std::string_view state = rank_state(at, rank);
+    const bool silent = state == "silent" || (state == "never" && core::is_silent(at.attempt, rank, at.now));
+    if (!silent) continue;
+    list.push_back({{"rank", rank.rank},
+                    {"last_step", rank.reported ? Json(rank.last_step) : Json(nullptr)},
+                    {"last_received_unix_ms", time_point(rank.last_received)},
+                    {"age_ms", age_json(at.now, rank.last_received)},
+                    {"host", text_or_null(rank.host)},
+                    {"reported", rank.reported}});
+  }
+  return list;
+}
+
+Json history_json(const core::AttemptView& attempt) {
+  Json points = Json::array();
+  for (const core::StepPoint& point : attempt.history)
+    points.push_back({{"step", point.step},
+                      {"state", core::name_of(point.state)},
+                      {"wall_max_ms", measured(point.wall_max_ms)},
+                      {"slowest_rank", optional_json(point.slowest)},
+                      {"culprit_rank", optional_json(point.culprit)}});
+  return points;
+}
+
+Json steps_by_state_json(const core::AttemptView& attempt) {
+  Json json = Json::object();
+  for (const core::StepState state : {core::StepState::open, core::StepState::complete,
+                                      core::StepState::partial, core::StepState::late_completed}) {
+    const auto it = attempt.steps_by_state.find(state);
+    json[std::string(core::name_of(state))] = it != attempt.steps_by_state.end() ? it->second : 0;
+  }
+  return json;
+}
+
+Json delivery_json(const core::DeliveryCounts& counts) {
+  return {{"stored", counts.stored},
+          {"duplicate", counts.duplicate},
+          {"conflict", counts.conflict},
+          {"late", counts.late},
+          {"rejected", counts.rejected},
+          {"dropped", counts.dropped},
+          {"invalid_values", counts.invalid_values}};
+}
+
+Json clashes_json(const core::AttemptView& attempt) {
+  Json list = Json::array();
+  for (const core::Clash& clash : attempt.clashes)
+    list.push_back({{"rank", clash.rank}, {"hosts", Json::array({clash.first_host, clash.second_host})}});
+  return list;
+}
+
+}  // namespace
+
+std::string_view rank_state(const AttemptNow& at, const core::RankView& rank) {
+  if (!rank.reported) return "never";
+  if (rank.ended || rank.finished) return "ended";
+  return at.superseded || core::is_silent(at.attempt, rank, at.now) ? "silent" : "live";
+}
+
+RankCounts count_ranks(const AttemptNow& at) {
+  RankCounts counts;
+  for (const core::RankView& rank : at.attempt.ranks) {
+    const std::string_view state = rank_state(at, rank);
+    if (state == "live" || state == "ended")
+      ++counts.reporting;
+    else if (state == "silent" || (state == "never" && core::is_silent(at.attempt, rank, at.now)))
+      ++counts.silent;
+  }
+  return counts;
+}
+
+Json run_brief(const core::RunView& run) {
+  Json json = {{"run", run.name}, {"state", nullptr}, {"attempt", nullptr}, {"attempts", run.attempts}};
+  for (const char* field : {"world_size", "expected", "reporting", "silent", "last_step", "last_step_state",
+                            "first_received_unix_ms", "last_received_unix_ms", "age_ms"})
+    json[field] = nullptr;
+  json["closed"] = run.closed;
+  return json;
+}
+
+Json run_brief(const core::RunView& run, const AttemptNow& at) {
+  const core::AttemptView& attempt = at.attempt;
+  const RankCounts ranks = count_ranks(at);
+  return {{"run", run.name},
+          {"state", core::name_of(core::state_at(attempt, run.closed, at.now))},
+          {"attempt", attempt.attempt},
+          {"attempts", run.attempts},
+          {"world_size", attempt.world_size != 0 ? Json(attempt.world_size) : Json(nullptr)},
+          {"expected", attempt.expected},
+          {"reporting", ranks.reporting},
+          {"silent", ranks.silent},
+          {"last_step", optional_json(attempt.newest_step)},
+          {"last_step_state",
+           attempt.newest != nullptr ? Json(core::name_of(attempt.newest->state)) : Json(nullptr)},
+          {"first_received_unix_ms", time_point(attempt.first_received)},
+          {"last_received_unix_ms", time_point(attempt.last_received)},
+          {"age_ms", age_json(at.now, attempt.last_received)},
+          {"closed", run.closed}};
+}
+
+Json run_status(const core::RunView& run, const AttemptNow& at, const core::IngestCounters& counters) {
+  const core::AttemptView& attempt = at.attempt;
+  const core::StageTable& stages = stages_of(attempt);
+  Json json = run_brief(run, at);
+  json["newest"] = attempt.newest != nullptr ? step_brief(*attempt.newest, stages) : Json(nullptr);
+  json["settled"] = nullptr;
+  if (attempt.settled != nullptr) {
+    json["settled"] = {{"run", run.name}, {"attempt", attempt.attempt}};
+    json["settled"].update(step_detail(*attempt.settled, stages));
+  }
+  json["waiting_for"] = attempt.newest != nullptr ? Json(attempt.newest->missing) : Json::array();
+  json["silent_ranks"] = silent_ranks_json(at);
+  json["history"] = history_json(attempt);
+  json["steps_by_state"] = steps_by_state_json(attempt);
+  json["median_wall_ms"] = measured(attempt.median_wall_ms);
+  json["silent_after_ms"] = attempt.silent_after_ms;
+  json["delivery"] = delivery_json(attempt.counts);
+  json["lines"] = {{"accepted", attempt.lines.accepted},
+                   {"foreign", attempt.lines.foreign},
+                   {"rejected", attempt.lines.rejected},
+                   {"pending_tail", attempt.lines.pending_tail}};
+  json["clashes"] = clashes_json(attempt);
+  json["warnings"] = attempt.warnings;
+  json["counters"] = counters;
+  return json;
+}
+
+Json rank_status(const AttemptNow& at, const core::RankView& rank) {
+  return {{"rank", rank.rank},
+          {"state", rank_state(at, rank)},
+          {"last_step", rank.reported ? Json(rank.last_step) : Json(nullptr)},
+          {"last_received_unix_ms", time_point(rank.last_received)},
+          {"age_ms", age_json(at.now, rank.last_received)},
+          {"last_wall_ms", measured(rank.last_wall_ms)},
+          {"records", rank.records},
+          {"host", text_or_null(rank.host)}};
+}
+
+}  // namespace laggard::serve

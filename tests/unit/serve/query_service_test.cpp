@@ -1,0 +1,228 @@
+#include "daemon/serve/query_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/base/value.h"
+#include "daemon/serve/export.h"
+#include "daemon/serve/query_error.h"
+#include "tests/unit/serve/fixture.h"
+
+namespace laggard::serve {
+namespace {
+
+using test::kNow;
+
+class QueryServiceTest : public testing::Test {
+ protected:
+  QueryServiceTest() {
+    test::add_job(store_);
+    snapshot_ = test::snapshot_of({test::run_view("job", {1, 2}, test::live_view(store_.runs["job"][2]))});
+  }
+
+  int status_of(const std::function<void()>& query) {
+    try {
+      query();
+    } catch (const QueryError& error) {
+      return error.status();
+    }
+    return 200;
+  }
+
+  test::FakeStore store_;
+  test::FakeHistory history_{store_};
+  std::shared_ptr<const core::Snapshot> snapshot_;
+  std::vector<std::string> closed_;
+  QueryService service_{test::collector_with([this] { return snapshot_; }, &closed_)};
+};
+
+TEST_F(QueryServiceTest, StatusTellsOfTheCollector) {
+  EXPECT_EQ(service_.status(), Json::parse(R"({
+    "version": "0.1.0", "collector_id": "c0ffee", "ingest": "tcp://127.0.0.1:17600",
+    "started_unix_ms": 1700000040000, "now_unix_ms": 1700000100000, "runs": 1,
+    "counters": {"messages_malformed": 3},
+    "storage": {"path": "/data/laggard.db", "bytes": 4096, "wal_bytes": 512, "free_bytes": 1000000}})"));
+}
+
+TEST_F(QueryServiceTest, NothingIsAnsweredBeforeTheFirstSnapshot) {
+  snapshot_ = nullptr;
+  EXPECT_FALSE(service_.ready());
+  EXPECT_EQ(status_of([&] { service_.runs(); }), 503);
+  EXPECT_EQ(status_of([&] { service_.ranks({.run = "job"}, history_); }), 503);
+}
+
+TEST_F(QueryServiceTest, RunsAreBrief) {
+  EXPECT_EQ(service_.runs()["runs"][0], Json::parse(R"({
+    "run": "job", "state": "running", "attempt": 2, "attempts": [1, 2], "world_size": 4, "expected": 4,
+    "reporting": 4, "silent": 0, "last_step": 8, "last_step_state": "open",
+    "first_received_unix_ms": 1700000050000, "last_received_unix_ms": 1700000100000, "age_ms": 0,
+    "closed": false})"));
+}
+
+TEST_F(QueryServiceTest, ARunWithoutAnAttemptIsAllNull) {
+  auto empty = std::make_shared<core::RunView>();
+  empty->name = "new";
+  snapshot_ = test::snapshot_of({});
+  auto snapshot = std::make_shared<core::Snapshot>(*snapshot_);
+  snapshot->runs = {empty};
+  snapshot_ = snapshot;
+  const Json brief = service_.runs()["runs"][0];
+  EXPECT_EQ(brief["run"], "new");
+  EXPECT_TRUE(brief["state"].is_null());
+  EXPECT_TRUE(brief["last_step"].is_null());
+}
+
+TEST_F(QueryServiceTest, TheStatusScreenShowsTheSettledStepAndWhatTheNewestWaitsFor) {
+  const Json run = service_.run({.run = "job"});
+  EXPECT_EQ(run["newest"]["step"], 8);
+  EXPECT_EQ(run["newest"]["slowest_of_partial"], true);
+  EXPECT_EQ(run["waiting_for"], Json::parse("[2, 3]"));
+  EXPECT_EQ(run["settled"]["step"], 7);
+  EXPECT_EQ(run["settled"]["slowest_rank"], 1);
+  EXPECT_EQ(run["settled"]["slowest_of_partial"], false);
+  EXPECT_EQ(run["settled"]["culprit"], Json::parse(R"({"rank": 1, "own_excess_ms": 30.0, "stage": "compute",
+    "stage_exclusive": false, "stage_excess_ms": 30.0})"));
+  EXPECT_EQ(run["settled"]["wall"], Json::parse(R"({"present": 4, "min_ms": 100.0, "median_ms": 100.0,
+    "mean_ms": 102.5, "max_ms": 110.0, "max_rank": 1, "min_rank": 0})"));
+  EXPECT_EQ(run["history"], Json::parse(R"([{"step": 7, "state": "complete", "wall_max_ms": 110.0,
+    "slowest_rank": 1, "culprit_rank": 1}])"));
+  EXPECT_EQ(run["steps_by_state"],
+            Json::parse(R"({"open": 1, "complete": 1, "partial": 0, "late_completed": 0})"));
+  const Json& stages = run["settled"]["stages"];
+  ASSERT_EQ(stages.size(), 2U);
+  EXPECT_EQ(stages[0]["stage"], "all_reduce");
+  EXPECT_EQ(stages[0]["kind"], "sync");
+  EXPECT_EQ(stages[0]["slowest_ms"], 18.0);
+  EXPECT_EQ(stages[0]["others_max_ms"], 40.0);
+  EXPECT_EQ(stages[1]["stage"], "compute");
+  EXPECT_EQ(stages[1]["spread"]["max_ms"], 90.0);
+  EXPECT_EQ(run["counters"], Json::parse(R"({"messages_malformed": 3})"));
+}
+
+TEST_F(QueryServiceTest, ASilentRankIsNamedWithItsLastStepAndAge) {
+  core::AttemptView view = test::live_view(store_.runs["job"][2]);
+  view.ranks[2].last_received = kNow - 25'000;  // its last step is 7, the newest is 8
+  view.ranks[3] = {.rank = 3};                  // never seen
+  snapshot_ = test::snapshot_of({test::run_view("job", {1, 2}, view)});
+  const Json run = service_.run({.run = "job"});
+  EXPECT_EQ(run["reporting"], 2);
+  EXPECT_EQ(run["silent"], 2);
+  EXPECT_EQ(run["silent_ranks"], Json::parse(R"([
+    {"rank": 2, "last_step": 7, "last_received_unix_ms": 1700000075000, "age_ms": 25000, "host": "node2",
+     "reported": true},
+    {"rank": 3, "last_step": null, "last_received_unix_ms": null, "age_ms": null, "host": null,
+     "reported": false}])"));
+  const Json ranks = service_.ranks({.run = "job"}, history_)["ranks"];
+  EXPECT_EQ(ranks[1]["state"], "live");
+  EXPECT_EQ(ranks[2]["state"], "silent");
+  EXPECT_EQ(ranks[3]["state"], "never");
+}
+
+TEST_F(QueryServiceTest, RanksHaveTheirSettingsInStrictJson) {
+  const Json answer = service_.ranks({.run = "job"}, history_);
+  EXPECT_EQ(answer["world_size"], 4);
+  ASSERT_EQ(answer["ranks"].size(), 4U);
+  EXPECT_EQ(answer["ranks"][0]["settings"],
+            Json::parse(R"({"lr": "NaN", "type": "config", "world_size": 4})"));
+  EXPECT_TRUE(answer["ranks"][1]["settings"].is_null());
+  EXPECT_EQ(answer["ranks"][1]["last_wall_ms"], 99.0);
+  EXPECT_EQ(answer["ranks"][1]["last_step"], 8);
+}
+
+TEST_F(QueryServiceTest, WhatIsNotThereIs404) {
+  EXPECT_EQ(status_of([&] { service_.run({.run = "none"}); }), 404);
+  EXPECT_EQ(status_of([&] { service_.run({.run = "job", .attempt = 3}); }), 404);
+  EXPECT_EQ(status_of([&] { service_.step({.run = "job"}, 99, history_); }), 404);
+  EXPECT_EQ(status_of([&] { service_.report({.runs = {"job@3"}}, history_); }), 404);
+  EXPECT_EQ(status_of([&] { service_.close_run("none"); }), 404);
+  EXPECT_THAT(closed_, testing::IsEmpty());
+}
+
+TEST_F(QueryServiceTest, StepsAreAscendingAndLimitedFromEitherEnd) {
+  const auto steps_of = [&](StepsAsked asked) {
+    const Json answer = service_.steps({.run = "job", .attempt = 1}, asked, history_);
+    std::vector<Step> steps;
+    for (const Json& step : answer["steps"]) steps.push_back(step["step"].get<Step>());
+    return std::pair(steps, answer["more"].get<bool>());
+  };
+  EXPECT_EQ(steps_of({}), std::pair(std::vector<Step>{1, 2, 3}, false));
+  EXPECT_EQ(steps_of({.limit = 2}), std::pair(std::vector<Step>{1, 2}, true));
+  EXPECT_EQ(steps_of({.limit = 2, .newest = true}), std::pair(std::vector<Step>{2, 3}, true));
+  EXPECT_EQ(steps_of({.window = {.from = 2, .to = 2}}), std::pair(std::vector<Step>{2}, false));
+}
+
+TEST_F(QueryServiceTest, AStepShowsEveryRankAndItsOwnTime) {
+  const Json step = service_.step({.run = "job"}, 7, history_);
+  ASSERT_EQ(step["ranks"].size(), 4U);
+  EXPECT_EQ(step["ranks"][1], Json::parse(R"({"rank": 1, "wall_ms": 110.0, "wall_state": "valid",
+    "own_ms": 90.0, "stream": {"compute": 90.0, "all_reduce": 18.0}, "host": {}, "calls": {},
+    "counts": {"samples": 16}, "invalid": []})"));
+  EXPECT_EQ(step["own"]["median_ms"], 60.0);
+}
+
+TEST_F(QueryServiceTest, AbsentNullNegativeAndNotFiniteStayDifferent) {
+  test::FakeAttempt& attempt = store_.runs["job"][2];
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  store_.add(attempt, 9, 0, nan, {{"compute", kNull}, {"all_reduce", -1}});
+  store_.add(attempt, 9, 1, 100, {{"compute", kAbsent}, {"all_reduce", 0.0}});
+  store_.settle(attempt, 9, core::StepState::partial);
+  const Json ranks = service_.step({.run = "job"}, 9, history_)["ranks"];
+  EXPECT_EQ(ranks[0]["stream"], Json::parse(R"({"compute": null, "all_reduce": null})"));
+  EXPECT_EQ(ranks[0]["wall_state"], "non-finite");
+  EXPECT_EQ(ranks[0]["invalid"], Json::parse(R"([{"field": "wall_ms", "state": "non-finite"},
+                            {"field": "cuda_stream_ms.all_reduce", "state": "negative"}])"));
+  EXPECT_EQ(ranks[1]["stream"], Json::parse(R"({"all_reduce": 0.0})"));
+  EXPECT_TRUE(ranks[1]["invalid"].empty());
+}
+
+TEST_F(QueryServiceTest, AStepWhoseRecordsAreGoneKeepsItsSummary) {
+  store_.runs["job"][2].records.erase(7);
+  const Json step = service_.step({.run = "job"}, 7, history_);
+  EXPECT_TRUE(step["ranks"].is_null());
+  EXPECT_EQ(step["slowest_rank"], 1);
+}
+
+TEST_F(QueryServiceTest, AReportNamesRunsAndOlderAttempts) {
+  const Json report =
+      service_.report({.runs = {"job@1"}, .window = {.from = 1, .to = 3}, .profile = {}}, history_);
+  ASSERT_EQ(report["runs"].size(), 1U);
+  const Json& run = report["runs"][0];
+  EXPECT_EQ(run["run"], "job");
+  EXPECT_EQ(run["attempt"], 1);
+  EXPECT_EQ(run["steps"], 3);
+  EXPECT_EQ(run["max_rank_wall_s"], 0.052);
+  EXPECT_EQ(report["match"]["checked"], false);
+  EXPECT_EQ(report["notes"].size(), 2U);
+}
+
+TEST_F(QueryServiceTest, ACancelledQueryEndsAtItsNextStep) {
+  test::FakeHistory slow(store_, [this] { service_.cancel(); });
+  EXPECT_THROW(service_.report({.runs = {"job"}}, slow), QueryTimeout);
+  EXPECT_THROW(service_.ranks({.run = "job"}, history_), QueryTimeout);
+}
+
+TEST_F(QueryServiceTest, ClosingNamesTheRun) {
+  EXPECT_EQ(service_.close_run("job"), Json::parse(R"({"run": "job", "state": "ended"})"));
+  EXPECT_THAT(closed_, testing::ElementsAre("job"));
+}
+
+TEST_F(QueryServiceTest, BytesThatAreNoTextDoNotBreakTheJson) {
+  const std::string text = dump({{"name", "a\xff\xc3"}});
+  EXPECT_EQ(text, "{\"name\":\"a\xef\xbf\xbd\xef\xbf\xbd\"}");
+  EXPECT_FALSE(Json::parse(text, nullptr, false).is_discarded());
+}
+
+TEST_F(QueryServiceTest, JsonThatNestsTooDeepIsNotRead) {
+  EXPECT_TRUE(parse_json(std::string(64, '[') + std::string(64, ']')).has_value());
+  EXPECT_FALSE(parse_json(std::string(65, '[') + std::string(65, ']')).has_value());
+  EXPECT_TRUE(parse_json("\"" + std::string(100, '[') + "\"").has_value())
+      << "brackets in a text do not nest";
+}
+
+TEST_F(QueryServiceTest, DoublesComeBackAsTheSameBits) {
+  const double odd = 15479.411385953426;
+  EXPECT_EQ(Json::parse(dump(measured(odd))).get<double>(), odd);
+}
+
+}  // namespace
+}  // namespace laggard::serve
