@@ -1,0 +1,59 @@
+// The commands, and what they share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "client/collector.h"
+#include "client/console.h"
+#include "client/failure.h"
+#include "client/render/output.h"
+#include "client/run_ref.h"
+
+namespace CLI {
+class App;
+}
+
+namespace laggard::client {
+
+/// The options that every command takes, and what a command leaves behind.
+struct Context {
+  explicit Context(const Console& to) : console(to) {}
+
+  const Console& console;
+  std::string address = "http://127.0.0.1:17601";
+  std::string format_name = "table";
+  ExitCode exit_code = ExitCode::fine;
+
+  Collector collector() const { return Collector(address); }
+  Format format() const;
+  OutputStyle style() const;
+  void show(const View& view) const { console.out(write_view(view, style())); }
+};
+
+/// A new command with its one-line description and an example; `group` is its heading in the help.
+CLI::App* add_command(CLI::App& app, const char* name, const char* description, const char* group,
+                      const char* example);
+
+/// First and last step, both inclusive, as the options --from and --to.
+struct StepRange {
+  std::optional<std::int64_t> from, to;
+
+  void add_to(CLI::App& command);
+  /// "from=3&to=9", "" without either.
+  std::string query() const;
+};
+
+void add_runs(CLI::App& app, Context& context);
+void add_status(CLI::App& app, Context& context);
+void add_report(CLI::App& app, Context& context);
+void add_steps(CLI::App& app, Context& context);
+void add_step(CLI::App& app, Context& context);
+void add_ranks(CLI::App& app, Context& context);
+void add_stages(CLI::App& app, Context& context);
+void add_import(CLI::App& app, Context& context);
+void add_export(CLI::App& app, Context& context);
+void add_close(CLI::App& app, Context& context);
+
+}  // namespace laggard::client

@@ -1,0 +1,64 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "client/commands/commands.h"
+#include "client/views/views.h"
+#include "daemon/base/profile.h"
+
+namespace laggard::client {
+namespace {
+
+struct Options {
+  std::vector<std::string> runs;
+  std::string profile;
+  StepRange range;
+};
+
+Json json_of(const Profile& profile) {
+  Json ratios = Json::array();
+  for (const Ratio& ratio : profile.ratios) {
+    ratios.push_back({{"name", ratio.name},
+                      {"numerator", ratio.numerator},
+                      {"denominator", ratio.denominator},
+                      {"complement", ratio.complement}});
+  }
+  return {{"parents", profile.parents},
+          {"kinds", profile.kinds},
+          {"exclusive_names", profile.exclusive_names},
+          {"stage_order", profile.stage_order},
+          {"ratios", ratios},
+          {"may_differ", profile.may_differ},
+          {"match_counts", profile.match_counts}};
+}
+
+void show_report(Context& context, const Options& options) {
+  Profile profile;
+  Json body = {{"runs", options.runs}, {"from", nullptr}, {"to", nullptr}, {"profile", nullptr}};
+  if (options.range.from) body["from"] = *options.range.from;
+  if (options.range.to) body["to"] = *options.range.to;
+  if (!options.profile.empty()) {
+    profile = load_profile(options.profile);
+    body["profile"] = json_of(profile);
+  }
+  const Json report = context.collector().post("/api/v1/report", body);
+  context.show(report_view(report, profile.stage_order));
+  const Json& match = at(report, "match");
+  if (truth(at(match, "checked")) && !truth(at(match, "pass"))) context.exit_code = ExitCode::condition;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      add_command(app, "report", "The summary of one run, or of several side by side", "After a job",
+                  "laggard report before after --profile job.toml -o markdown");
+  command->add_option("runs", options->runs, "The runs, NAME or NAME@ATTEMPT")->required();
+  command
+      ->add_option("--profile", options->profile, "TOML file that says how stages nest and what must match")
+      ->check(CLI::ExistingFile);
+  options->range.add_to(*command);
+  command->callback([&context, options] { show_report(context, *options); });
+}
+
+}  // namespace laggard::client

@@ -1,0 +1,187 @@
+#include "client/commands/watch.h"
+
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "client/alternate_screen.h"
+#include "client/http/url.h"
+#include "client/render/json_text.h"
+#include "client/render/number.h"
+#include "client/render/text.h"
+#include "client/views/views.h"
+
+namespace laggard::client {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kRedraw{1000};  // ages go on without any step
+constexpr milliseconds kFastest{100};  // between two redraws, however fast the steps are
+constexpr milliseconds kRetry{1000};
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kNoticeStays{30};
+
+/// The event stream of one run, opened again whenever it was lost.
+class LiveEvents {
+ public:
+  LiveEvents(const Collector& collector, const RunRef& run) : collector_(collector), run_(run) {}
+
+  bool connected() const { return stream_ != nullptr; }
+  /// Opens the stream unless it is open. Returns what to tell the person, "" for nothing. Throws Failure.
+  std::string connect() {
+    if (stream_) return "";
+    const Json status = collector_.get("/api/v1/status", kPatience);
+    const std::string now = text(at(status, "collector_id")) + text(at(status, "started_unix_ms"));
+    const bool first = incarnation_.empty(), restarted = !first && now != incarnation_;
+    // A collector that has restarted counts its events anew.
+    if (restarted) last_id_.clear();
+    std::string target = "/api/v1/events?run=" + percent_encoded(run_.name);
+    if (!last_id_.empty()) target += "&after=" + percent_encoded(last_id_);
+    stream_ = collector_.events(target);
+    incarnation_ = now;
+    if (first) return "";
+    return restarted
+               ? "the collector has restarted; connected again (laggard steps lists what came meanwhile)"
+               : "connected again";
+  }
+  void disconnect() { stream_.reset(); }
+
+  std::vector<ServerEvent> wait(milliseconds limit) {
+    auto events = stream_->wait(limit);
+    if (!events.empty()) last_id_ = events.back().id;
+    return events;
+  }
+
+ private:
+  const Collector& collector_;
+  const RunRef& run_;
+  std::unique_ptr<EventStream> stream_;
+  std::string incarnation_, last_id_;
+};
+
+void print_event(const Context& context, const RunRef& run, const ServerEvent& event) {
+  if (event.name == "gap") {
+    context.console.err("laggard: steps were missed here; laggard steps lists them all\n");
+    return;
+  }
+  const Json step = parse_json(event.data);
+  if (event.name != "step" || !step.is_object()) return;
+  if (run.attempt && integer(at(step, "attempt")) != static_cast<std::int64_t>(*run.attempt)) return;
+  context.console.out((context.format() == Format::jsonl ? json_text(step, -1) : printable(step_line(step))) +
+                      '\n');
+}
+
+[[noreturn]] void watch_lines(const Context& context, const Collector& collector, const RunRef& run) {
+  collector.get(run_target(run));  // a run that is not there is told at once
+  LiveEvents events(collector, run);
+  events.connect();
+  while (true) {
+    try {
+      const std::string notice = events.connect();
+      if (!notice.empty()) context.console.err("laggard: " + notice + '\n');
+      for (const ServerEvent& event : events.wait(kRedraw)) print_event(context, run, event);
+    } catch (const Failure& failure) {
+      if (failure.code() != ExitCode::unreachable) throw;
+      if (events.connected())
+        context.console.err("laggard: " + printable(failure.what()) + "; trying again\n");
+      events.disconnect();
+      std::this_thread::sleep_for(kRetry);
+    }
+  }
+}
+
+/// Draws the newest status the collector gave, with a line above it.
+class StatusScreen {
+ public:
+  StatusScreen(const Context& context, const Collector& collector, const RunRef& run)
+      : context_(context), collector_(collector), run_(run) {
+    update();
+  }
+
+  /// Asks for the status. Throws Failure.
+  void update() { status_ = collector_.get(run_target(run_), kPatience); }
+
+  void tell(const std::string& notice) {
+    notice_ = notice;
+    told_ = Clock::now();
+  }
+
+  void draw(const std::string& trouble) const {
+    const Terminal terminal = context_.console.terminal();
+    const OutputStyle style{
+        .format = Format::table, .terminal = true, .color = terminal.color, .columns = terminal.columns};
+    std::string head = "laggard status " + run_.name + " at " + collector_.address() + ", Ctrl-C ends";
+    if (!trouble.empty()) {
+      head = trouble;
+    } else if (!notice_.empty() && Clock::now() - told_ < kNoticeStays) {
+      head = notice_;
+    }
+    const Tone tone = trouble.empty() ? Tone::dim : Tone::bad;
+    const std::string text = toned(shorten(printable(head), terminal.columns), tone, terminal.color) +
+                             "\n\n" + write_view(status_view(status_, terminal.columns), style);
+    context_.console.out(framed(text, terminal.rows));
+  }
+
+ private:
+  // Overwrites line by line, since clearing the screen first would flicker.
+  static std::string framed(std::string_view text, std::size_t rows) {
+    std::string out = "\x1b[H";
+    for (std::size_t row = 1; !text.empty(); ++row) {
+      const std::size_t end = text.find('\n');
+      const bool last = row == rows;
+      out += last && end + 1 < text.size() ? "(the window is too low for the rest)" : text.substr(0, end);
+      out += "\x1b[K";
+      text.remove_prefix(last ? text.size() : end + 1);
+      if (!text.empty()) out += "\r\n";
+    }
+    return out + "\x1b[J";
+  }
+
+  const Context& context_;
+  const Collector& collector_;
+  const RunRef& run_;
+  Json status_;
+  std::string notice_;
+  Clock::time_point told_;
+};
+
+[[noreturn]] void watch_screen(const Context& context, const Collector& collector, const RunRef& run) {
+  LiveEvents events(collector, run);
+  events.connect();
+  StatusScreen screen(context, collector, run);
+  const AlternateScreen alternate;
+  for (auto contact = Clock::now();;) {
+    const auto drawn = Clock::now();
+    try {
+      if (const std::string notice = events.connect(); !notice.empty()) screen.tell(notice);
+      screen.update();
+      contact = Clock::now();
+      screen.draw("");
+      events.wait(kRedraw);
+    } catch (const Failure& failure) {
+      if (failure.code() != ExitCode::unreachable) throw;
+      events.disconnect();
+      const auto since = std::chrono::duration_cast<milliseconds>(Clock::now() - contact);
+      screen.draw("no collector at " + collector.address() + " for " + age(since.count()) +
+                  ": this is its last answer; trying again");
+      std::this_thread::sleep_for(kRetry);
+    }
+    std::this_thread::sleep_until(drawn + kFastest);
+  }
+}
+
+}  // namespace
+
+void watch_run(const Context& context, const RunRef& run) {
+  const Format format = context.format();
+  const Collector collector = context.collector();
+  if (format != Format::table && format != Format::jsonl) {
+    throw Failure(ExitCode::usage, "--watch writes -o table or -o jsonl");
+  }
+  if (context.console.terminal().present && format == Format::table) watch_screen(context, collector, run);
+  watch_lines(context, collector, run);
+}
+
+}  // namespace laggard::client

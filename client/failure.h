@@ -1,0 +1,30 @@
+// How a command ends.
+#pragma once
+
+#include <string>
+
+#include "daemon/base/error.h"
+
+namespace laggard::client {
+
+/// The exit codes of `laggard`; they are part of its interface.
+enum class ExitCode {
+  fine = 0,
+  condition = 1,  ///< what was asked about is true: the runs of a report do not match
+  usage = 2,
+  unreachable = 3,  ///< no collector there, or it does not answer as one
+  no_such_data = 4,
+  failed = 5  ///< anything else: the disk is full, a file cannot be read
+};
+
+/// A command that cannot go on: a sentence for the person, a code for the script.
+class Failure : public Error {
+ public:
+  Failure(ExitCode code, const std::string& sentence) : Error(sentence), code_(code) {}
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+}  // namespace laggard::client

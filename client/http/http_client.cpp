@@ -1,0 +1,99 @@
+#include "client/http/http_client.h"
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "client/failure.h"
+#include "client/http/connection.h"
+
+namespace laggard::client {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+// An answer that is kept in memory is never larger; the largest, a step of 10,000 ranks, has about 30 MB.
+constexpr std::size_t kMaxAnswerBytes = std::size_t{256} << 20;
+
+bool is_end_of_piece(const error_code& error) { return error == http::error::need_buffer; }
+
+}  // namespace
+
+template <class Start>
+void Connection::wait_for(Start start, std::chrono::seconds timeout) {
+  error_code result;
+  stream_.expires_after(timeout);
+  start([&result](const error_code& error, auto&&...) { result = error; });
+  io_.restart();
+  io_.run();
+  if (result && !is_end_of_piece(result)) {
+    lost(result == beast::error::timeout ? "no answer in " + std::to_string(timeout.count()) + " s"
+                                         : result.message());
+  }
+}
+
+void Connection::lost(const std::string& why) const {
+  throw Failure(ExitCode::unreachable,
+                "cannot reach the collector at " + endpoint_.text + ": " + why +
+                    ". Is laggardd running there? Name another one with --collector or "
+                    "LAGGARD_COLLECTOR.");
+}
+
+Connection::Connection(const Endpoint& endpoint) : endpoint_(endpoint) {
+  parser_.body_limit(boost::none);
+  error_code error;
+  asio::ip::tcp::resolver resolver(io_);
+  const auto found = resolver.resolve(endpoint.host, endpoint.port, error);
+  if (error) lost(error.message());
+  wait_for([&](auto done) { stream_.async_connect(found, std::move(done)); }, kConnectTimeout);
+}
+
+void Connection::exchange(const HttpRequest& request, std::chrono::seconds timeout) {
+  http::request<http::string_body> message;
+  message.method_string(request.method);
+  message.target(request.target);
+  message.version(11);
+  message.set(http::field::host, endpoint_.host + ":" + endpoint_.port);
+  message.set(http::field::user_agent, "laggard");
+  message.set(http::field::connection, "close");
+  if (!request.body.empty()) message.set(http::field::content_type, "application/json");
+  message.body() = request.body;
+  message.prepare_payload();
+  wait_for([&](auto done) { http::async_write(stream_, message, std::move(done)); }, timeout);
+  wait_for([&](auto done) { http::async_read_header(stream_, buffer_, parser_, std::move(done)); }, timeout);
+}
+
+void Connection::prepare_piece() {
+  parser_.get().body().data = piece_.data();
+  parser_.get().body().size = piece_.size();
+}
+
+std::string_view Connection::read_piece(std::chrono::seconds timeout) {
+  while (!parser_.is_done()) {
+    prepare_piece();
+    wait_for([&](auto done) { http::async_read_some(stream_, buffer_, parser_, std::move(done)); }, timeout);
+    if (!piece().empty()) return piece();
+  }
+  return {};
+}
+
+HttpAnswer send_request(const Endpoint& endpoint, const HttpRequest& request, const Sink& sink,
+                        std::chrono::seconds timeout) {
+  Connection connection(endpoint);
+  connection.exchange(request, timeout);
+  HttpAnswer answer{.status = connection.status(), .body = {}};
+  const bool to_sink = sink && answer.status == 200;
+  for (auto piece = connection.read_piece(timeout); !piece.empty(); piece = connection.read_piece(timeout)) {
+    if (to_sink) {
+      sink(piece);
+    } else if (answer.body.append(piece).size() > kMaxAnswerBytes) {
+      throw Failure(ExitCode::failed,
+                    "the answer of " + endpoint.text + " is larger than 256 MiB: ask for less");
+    }
+  }
+  return answer;
+}
+
+}  // namespace laggard::client

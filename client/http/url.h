@@ -1,0 +1,22 @@
+// Addresses of the collector.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace laggard::client {
+
+struct Endpoint {
+  std::string host;  ///< without the brackets of an IPv6 address
+  std::string port;
+  std::string text;  ///< as it was given, for sentences
+};
+
+/// Reads "http://HOST:PORT" ("http://" and a last "/" may be missing, the port is 17601 without one). Throws
+/// Failure (usage) for anything else.
+Endpoint parse_endpoint(const std::string& text);
+
+/// The text as one part of a URL's path or query: all but letters, digits and -._~ as %XX.
+std::string percent_encoded(std::string_view text);
+
+}  // namespace laggard::client

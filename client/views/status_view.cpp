@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <optional>
+
+#include "client/render/number.h"
+#include "client/render/sparkline.h"
+#include "client/views/run_state.h"
+#include "client/views/stage_tree.h"
+#include "client/views/views.h"
+
+namespace laggard::client {
+namespace {
+
+constexpr std::size_t kSilentListed = 16;
+constexpr std::size_t kLabelWidth = 12;
+
+void add_headline(Facts& facts, const Json& status) {
+  const std::string state = text(at(status, "state"));
+  std::string line = text(at(status, "run")) + " " + state;
+  if (truth(at(status, "closed"))) line += " (closed by hand)";
+  const Json& attempts = at(status, "attempts");
+  if (attempts.is_array() && attempts.size() > 1) {
+    line += " | attempt " + text(at(status, "attempt")) + " of " + std::to_string(attempts.size());
+  }
+  line += " | " + text(at(status, "reporting")) + " of " + text(at(status, "expected")) + " ranks reporting";
+  if (const auto ms = integer(at(status, "age_ms"))) line += " | last record " + age(*ms) + " ago";
+  facts.push_back({"run", line, run_tone(state)});
+}
+
+void add_newest(Facts& facts, const Json& status) {
+  const Json& newest = at(status, "newest");
+  if (newest.is_null()) {
+    facts.push_back({"newest", "no step yet"});
+    return;
+  }
+  std::string line = "step " + text(at(newest, "step")) + " " + text(at(newest, "state")) + ", " +
+                     text(at(newest, "present")) + " of " + text(at(newest, "expected")) + " ranks";
+  const Json& waiting = at(status, "waiting_for");
+  if (waiting.is_array() && !waiting.empty()) {
+    line += (text(at(newest, "state")) == "open" ? ", waiting for " : ", without ") +
+            ranks_text(waiting, integer(at(newest, "missing_count")));
+  }
+  facts.push_back({"newest", line, step_tone(at(newest, "state"))});
+}
+
+void add_settled(Facts& facts, const Json& settled) {
+  if (settled.is_null()) {
+    facts.push_back({"step", "none is complete yet"});
+    return;
+  }
+  facts.push_back(
+      {"step", text(at(settled, "step")) + " " + step_state_text(settled), step_tone(at(settled, "state"))});
+  facts.push_back({"slowest", slowest_text(settled)});
+  facts.push_back(
+      {"culprit", culprit_text(settled), at(settled, "culprit").is_null() ? Tone::plain : Tone::strong});
+  if (const auto n = integer(at(settled, "invalid_values")); n && *n > 0) {
+    facts.push_back({"invalid",
+                     counted(*n, "value") + " of this step cannot be used (negative, not finite or text)",
+                     Tone::warn});
+  }
+}
+
+void add_silent(Facts& facts, const Json& status) {
+  const Json& silent = at(status, "silent_ranks");
+  if (!silent.is_array()) return;
+  for (std::size_t i = 0; i < silent.size() && i < kSilentListed; ++i) {
+    const Json& rank = silent[i];
+    std::string line = "rank " + text(at(rank, "rank"));
+    if (const std::string host = text(at(rank, "host")); !host.empty()) line += " on " + host;
+    const Json& reported = at(rank, "reported");
+    if (reported.is_boolean() && !truth(reported)) {
+      line += ": never reported";
+    } else {
+      line += ": last step " + text(at(rank, "last_step"));
+      if (const auto ms = integer(at(rank, "age_ms"))) line += ", " + age(*ms) + " ago";
+    }
+    facts.push_back({i == 0 ? "silent" : "", line, Tone::bad});
+  }
+  if (silent.size() > kSilentListed) {
+    facts.push_back(
+        {"", "and " + std::to_string(silent.size() - kSilentListed) + " more (laggard ranks)", Tone::bad});
+  }
+}
+
+void add_walls(Facts& facts, const Json& status, std::size_t width) {
+  const Json& history = at(status, "history");
+  if (!history.is_array() || history.empty()) return;
+  const std::size_t room = width > kLabelWidth + 10 ? width - kLabelWidth : 10;
+  std::vector<std::optional<double>> walls;
+  for (const Json& point : history) walls.push_back(number(at(point, "wall_max_ms")));
+  const std::size_t shown = std::min(room, walls.size());
+  facts.push_back({"walls", sparkline(walls, shown)});
+  std::optional<double> low, high;
+  for (std::size_t i = walls.size() - shown; i < walls.size(); ++i) {
+    if (!walls[i]) continue;
+    low = std::min(low.value_or(*walls[i]), *walls[i]);
+    high = std::max(high.value_or(*walls[i]), *walls[i]);
+  }
+  if (!low) return;
+  std::string line = fixed(*low, 1) + " to " + fixed(*high, 1) + " ms over steps " +
+                     text(at(history[walls.size() - shown], "step")) + " to " +
+                     text(at(history.back(), "step"));
+  if (const auto median = number(at(status, "median_wall_ms")))
+    line += ", median " + fixed(*median, 1) + " ms";
+  facts.push_back({"", line});
+}
+
+// "stored 80, duplicate 0": the members of an object of counts, in its own order.
+std::string counts_text(const Json& counts) {
+  std::string out;
+  if (!counts.is_object()) return out;
+  for (const auto& [name, n] : counts.items()) out += (out.empty() ? "" : ", ") + name + " " + text(n);
+  return out;
+}
+
+bool any_above_zero(const Json& counts, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) {
+    const auto n = integer(at(counts, name));
+    return n && *n > 0;
+  });
+}
+
+void add_counters(Facts& facts, const Json& status) {
+  const Json& delivery = at(status, "delivery");
+  const bool lost = any_above_zero(delivery, {"conflict", "rejected", "dropped", "invalid_values"});
+  facts.push_back({"steps", counts_text(at(status, "steps_by_state"))});
+  facts.push_back({"delivery", counts_text(delivery), lost ? Tone::warn : Tone::plain});
+  const Json& lines = at(status, "lines");
+  facts.push_back(
+      {"lines", counts_text(lines), any_above_zero(lines, {"rejected"}) ? Tone::warn : Tone::plain});
+  std::string collector;
+  const Json& counters = at(status, "counters");
+  if (counters.is_object()) {
+    for (const auto& [name, n] : counters.items()) {
+      if (const auto count = integer(n); count && *count > 0) {
+        collector += (collector.empty() ? "" : ", ") + name + " " + text(n);
+      }
+    }
+  }
+  if (!collector.empty()) facts.push_back({"collector", collector});
+}
+
+void add_warnings(Facts& facts, const Json& status) {
+  const Json& clashes = at(status, "clashes");
+  if (clashes.is_array()) {
+    for (const Json& clash : clashes) {
+      facts.push_back({"clash",
+                       "rank " + text(at(clash, "rank")) +
+                           " comes from two live sources: " + listed(at(clash, "hosts"), 8),
+                       Tone::bad});
+    }
+  }
+  const Json& warnings = at(status, "warnings");
+  if (warnings.is_array()) {
+    for (const Json& warning : warnings) facts.push_back({"warning", text(warning), Tone::warn});
+  }
+}
+
+}  // namespace
+
+View status_view(const Json& status, std::size_t width) {
+  const Json& settled = at(status, "settled");
+  Facts head, foot;
+  add_headline(head, status);
+  add_newest(head, status);
+  add_settled(head, settled);
+  add_silent(head, status);
+  add_warnings(head, status);
+  add_walls(foot, status, width);
+  add_counters(foot, status);
+  View view{{head}, stage_rows(settled), status};
+  const std::string clock = text(at(settled, "clock"));
+  const Table tree = stage_tree(settled, clock.empty() ? "stream" : clock);
+  if (!tree.rows.empty()) view.screen.emplace_back(tree);
+  view.screen.emplace_back(foot);
+  return view;
+}
+
+std::string step_line(const Json& event) {
+  const auto wall = number(at(event, "wall_max_ms"));
+  const auto or_dash = [](const Json& value) { return value.is_null() ? std::string("-") : text(value); };
+  return "step " + text(at(event, "step")) + "  " + text(at(event, "state")) + "  " +
+         text(at(event, "present")) + "/" + text(at(event, "expected")) + " ranks  wall " +
+         (wall ? fixed(*wall, 3) + " ms" : "-") + "  slowest rank " + or_dash(at(event, "slowest_rank")) +
+         "  culprit rank " + or_dash(at(event, "culprit_rank"));
+}
+
+}  // namespace laggard::client

@@ -1,0 +1,29 @@
+// What the collector's answers look like. Each function takes the JSON of docs/api.md.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "client/render/view.h"
+#include "client/views/fields.h"
+
+namespace laggard::client {
+
+View runs_view(const Json& runs);
+/// The status screen of one run; `width` columns are there for the line of step walls.
+View status_view(const Json& status, std::size_t width);
+/// `stage_order` is the profile's: those rows make the published table, all others one of their own.
+View report_view(const Json& report, const std::vector<std::string>& stage_order);
+View steps_view(const Json& steps);
+View step_view(const Json& step);
+View ranks_view(const Json& ranks);
+View stages_view(const Json& stages);
+
+/// One line about one step, from an event.
+std::string step_line(const Json& event);
+
+/// Every figure of a report as one row each: run, what it is, value.
+Table report_rows(const Json& report);
+
+}  // namespace laggard::client

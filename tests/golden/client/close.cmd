@@ -1,0 +1,2 @@
+json close
+run close j

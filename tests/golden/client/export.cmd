@@ -1,0 +1,2 @@
+json export
+run export j

@@ -1,0 +1,2 @@
+json ranks
+run ranks j -o jsonl

@@ -1,0 +1,3 @@
+json report_differs
+exit 1
+run report j@1 j@2

@@ -1,0 +1,3 @@
+json report_single
+terminal 80
+run report j

@@ -1,0 +1,2 @@
+json runs
+run runs -o markdown

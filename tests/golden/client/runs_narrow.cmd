@@ -1,0 +1,3 @@
+json runs
+terminal 70
+run runs

@@ -1,0 +1,2 @@
+json stages
+run stages j --from 11 -o csv

@@ -1,0 +1,3 @@
+json status_culprit
+terminal 80
+run status

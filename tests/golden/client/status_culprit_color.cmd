@@ -1,0 +1,3 @@
+json status_culprit
+terminal 100 color
+run status ddp

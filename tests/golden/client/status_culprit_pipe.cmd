@@ -1,0 +1,2 @@
+json status_culprit
+run status ddp

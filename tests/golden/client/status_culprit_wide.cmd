@@ -1,0 +1,3 @@
+json status_culprit
+terminal 140
+run status ddp

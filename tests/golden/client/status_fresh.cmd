@@ -1,0 +1,2 @@
+json status_fresh
+run status

@@ -1,0 +1,3 @@
+json status_partial
+terminal 80
+run status job@2

@@ -1,0 +1,2 @@
+json status_partial
+run status job@2

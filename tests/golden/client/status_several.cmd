@@ -1,0 +1,2 @@
+json several
+run status

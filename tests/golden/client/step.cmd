@@ -1,0 +1,2 @@
+json step
+run step j 10

@@ -1,0 +1,2 @@
+json steps
+run steps j

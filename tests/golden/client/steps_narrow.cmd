@@ -1,0 +1,3 @@
+json steps
+terminal 80
+run steps j

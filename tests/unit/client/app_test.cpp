@@ -1,0 +1,237 @@
+// Command lines to exit codes and requests.
+#include "client/app.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/client/stub_collector.h"
+
+namespace laggard::client {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kRuns = R"({"runs": []})";
+
+Outcome ask(const StubCollector& collector, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"--collector", collector.address()});
+  return run_command(std::move(arguments));
+}
+
+/// An address where nobody listens: the port was free a moment ago, and nobody else asks for it by number.
+std::string closed_address() {
+  namespace asio = boost::asio;
+  asio::io_context io;
+  const asio::ip::tcp::acceptor once(io, {asio::ip::make_address("127.0.0.1"), 0});
+  return "http://127.0.0.1:" + std::to_string(once.local_endpoint().port());
+}
+
+TEST(App, HelpAndVersionAreFine) {
+  const Outcome help = run_command({"--help"});
+  EXPECT_EQ(help.code, ExitCode::fine);
+  for (const char* group : {"While a job runs", "After a job", "Data in and out"}) {
+    EXPECT_THAT(help.out, HasSubstr(group));
+  }
+  EXPECT_THAT(run_command({"--version"}).out, StartsWith("laggard "));
+}
+
+TEST(App, EveryCommandHasAnExample) {
+  for (const char* command :
+       {"runs", "status", "report", "steps", "step", "ranks", "stages", "import", "export", "close"}) {
+    const Outcome help = run_command({command, "--help"});
+    EXPECT_EQ(help.code, ExitCode::fine) << command;
+    EXPECT_THAT(help.out, HasSubstr(std::string("Example: laggard ") + command));
+  }
+}
+
+TEST(App, UsageIsTwo) {
+  const std::vector<std::vector<std::string>> lines = {{},
+                                                       {"nonsense"},
+                                                       {"runs", "-o", "xml"},
+                                                       {"runs", "extra"},
+                                                       {"step", "job", "three"},
+                                                       {"steps", "job", "--last", "0"},
+                                                       {"report"},
+                                                       {"--collector", "https://x", "runs"},
+                                                       {"report", "job", "--profile", "/no/such/file"},
+                                                       {"status", "job", "--watch", "-o", "csv"}};
+  for (const auto& line : lines) {
+    const Outcome outcome = run_command(line);
+    EXPECT_EQ(outcome.code, ExitCode::usage) << testing::PrintToString(line);
+    EXPECT_THAT(outcome.err, StartsWith("laggard: "));
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(App, NobodyThereIsThreeAndSaysWhatToDo) {
+  const std::string address = closed_address();
+  for (const auto& line :
+       std::vector<std::vector<std::string>>{{"runs"}, {"status", "--watch"}, {"export", "j"}}) {
+    auto arguments = line;
+    arguments.insert(arguments.begin(), {"--collector", address});
+    const Outcome outcome = run_command(arguments);
+    EXPECT_EQ(outcome.code, ExitCode::unreachable);
+    EXPECT_THAT(outcome.err, HasSubstr(address));
+    EXPECT_THAT(outcome.err, HasSubstr("--collector"));
+  }
+}
+
+TEST(App, ACutOffAnswerIsThree) {
+  const StubCollector collector({{"GET /api/v1/runs", {200, kRuns, true}}});
+  EXPECT_EQ(ask(collector, {"runs"}).code, ExitCode::unreachable);
+}
+
+TEST(App, AnotherServerIsThree) {
+  const StubCollector collector(
+      {{"GET /api/v1/runs", {200, "<html>"}}, {"GET /api/v1/runs/j", {404, "not here"}}});
+  EXPECT_THAT(ask(collector, {"runs"}).err, HasSubstr("is no collector"));
+  const Outcome outcome = ask(collector, {"status", "j"});
+  EXPECT_EQ(outcome.code, ExitCode::unreachable);
+  EXPECT_THAT(outcome.err, HasSubstr("is no collector"));
+}
+
+TEST(App, NoSuchDataIsFourWithTheCollectorsSentence) {
+  const StubCollector collector({});
+  for (const auto& line : std::vector<std::vector<std::string>>{{"status", "j"},
+                                                                {"steps", "j"},
+                                                                {"step", "j", "3"},
+                                                                {"ranks", "j"},
+                                                                {"stages", "j"},
+                                                                {"report", "j"},
+                                                                {"export", "j"},
+                                                                {"close", "j"}}) {
+    const Outcome outcome = ask(collector, line);
+    EXPECT_EQ(outcome.code, ExitCode::no_such_data) << line[0];
+    EXPECT_EQ(outcome.err, "laggard: there is no such thing here\n");
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(App, RefusalsAreUsageAndTroubleIsUnreachable) {
+  const std::string body = R"({"error": {"code": "x", "message": "a \u001b[2J sentence"}})";
+  const StubCollector collector({{"GET /api/v1/runs/a", {422, body}}, {"GET /api/v1/runs/b", {503, body}}});
+  EXPECT_EQ(ask(collector, {"status", "a"}).code, ExitCode::usage);
+  const Outcome busy = ask(collector, {"status", "b"});
+  EXPECT_EQ(busy.code, ExitCode::unreachable);
+  EXPECT_EQ(busy.err, "laggard: a \\x1b[2J sentence\n");
+}
+
+TEST(App, NoRunsIsFineButNoStatus) {
+  const StubCollector collector({{"GET /api/v1/runs", {200, kRuns}}});
+  EXPECT_EQ(ask(collector, {"runs"}).code, ExitCode::fine);
+  EXPECT_EQ(ask(collector, {"runs", "-o", "jsonl"}).out, "");
+  EXPECT_EQ(ask(collector, {"status"}).code, ExitCode::no_such_data);
+}
+
+TEST(App, TheFlagGoesBeforeTheEnvironment) {
+  const StubCollector collector({{"GET /api/v1/runs", {200, kRuns}}});
+  ::setenv("LAGGARD_COLLECTOR", collector.address().c_str(), 1);
+  const ExitCode from_environment = run_command({"runs"}).code;
+  const ExitCode from_flag = run_command({"runs", "--collector", closed_address()}).code;
+  ::unsetenv("LAGGARD_COLLECTOR");
+  EXPECT_EQ(from_environment, ExitCode::fine);
+  EXPECT_EQ(from_flag, ExitCode::unreachable);
+}
+
+TEST(App, JsonIsTheCollectorsAnswer) {
+  const std::string body =
+      R"({"runs": [{"run": "j", "new_field": 0.1, "big": 9007199254740993, "x": null}]})";
+  const StubCollector collector({{"GET /api/v1/runs", {200, body}}});
+  const Outcome outcome = ask(collector, {"runs", "-o", "json"});
+  EXPECT_EQ(nlohmann::ordered_json::parse(outcome.out), nlohmann::ordered_json::parse(body));
+  EXPECT_THAT(outcome.out, HasSubstr("9007199254740993"));
+}
+
+TEST(App, JsonWithoutEndIsLeftOut) {
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  const StubCollector collector({{"GET /api/v1/runs", {200, R"({"runs": [], "deep": )" + deep + "}"}}});
+  const Outcome outcome = ask(collector, {"runs", "-o", "json"});
+  EXPECT_EQ(outcome.code, ExitCode::fine);
+  EXPECT_LT(outcome.out.size(), 100'000U);
+}
+
+TEST(App, AttemptsAndRangesReachTheCollector) {
+  const StubCollector collector(
+      {{"GET /api/v1/runs/a%2Fb/steps?attempt=2&from=3&to=9", {200, R"({"steps": [], "more": false})"}},
+       {"GET /api/v1/runs/j/steps?newest=1&limit=5", {200, R"({"steps": [], "more": true})"}},
+       {"GET /api/v1/runs/j/steps/-1", {200, "{}"}},
+       {"GET /api/v1/runs/j/stages?to=4", {200, "{}"}},
+       {"GET /api/v1/runs/j/export?attempt=1", {200, "{\"type\": \"end\"}\n"}}});
+  EXPECT_EQ(ask(collector, {"steps", "a/b@2", "--from", "3", "--to", "9"}).code, ExitCode::fine);
+  EXPECT_EQ(ask(collector, {"steps", "j", "--last", "5"}).code, ExitCode::fine);
+  EXPECT_EQ(ask(collector, {"stages", "j", "--to", "4"}).code, ExitCode::fine);
+  EXPECT_EQ(ask(collector, {"export", "j", "--attempt", "1"}).out, "{\"type\": \"end\"}\n");
+}
+
+TEST(App, StepsPutsPagesTogether) {
+  const StubCollector collector(
+      {{"GET /api/v1/runs/j/steps",
+        {200, R"({"run": "j", "steps": [{"step": 1}, {"step": 4}], "more": true})"}},
+       {"GET /api/v1/runs/j/steps?from=5", {200, R"({"run": "j", "steps": [{"step": 7}], "more": false})"}}});
+  const auto answer = nlohmann::json::parse(ask(collector, {"steps", "j", "-o", "json"}).out);
+  EXPECT_EQ(answer, nlohmann::json::parse(R"({"run": "j", "steps": [{"step": 1}, {"step": 4}, {"step": 7}],
+                                              "more": false})"));
+}
+
+TEST(App, ReportSendsTheProfile) {
+  const StubCollector collector(
+      {{"POST /api/v1/report", {200, R"({"match": {"checked": false}, "runs": [], "notes": []})"}}});
+  const std::string profile = LAGGARD_TEST_DATA "/published_runs/profile.toml";
+  EXPECT_EQ(ask(collector, {"report", "a", "b@2", "--profile", profile, "--from", "11"}).code,
+            ExitCode::fine);
+  ASSERT_EQ(collector.bodies().size(), 1U);
+  const auto body = nlohmann::json::parse(collector.bodies()[0]);
+  EXPECT_EQ(body["runs"], nlohmann::json::parse(R"(["a", "b@2"])"));
+  EXPECT_EQ(body["from"], 11);
+  EXPECT_TRUE(body["to"].is_null());
+  EXPECT_EQ(body["profile"]["parents"]["vggt_single"], "geometry_total");
+  EXPECT_EQ(body["profile"]["stage_order"].size(), 14U);
+  EXPECT_EQ(body["profile"]["ratios"][0],
+            nlohmann::json::parse(R"({"name": "padding %", "numerator": "valid_tokens",
+                                      "denominator": "token_slots", "complement": true})"));
+}
+
+TEST(App, RunsThatDoNotMatchAreOne) {
+  const StubCollector collector(
+      {{"POST /api/v1/report",
+        {200, R"({"match": {"checked": true, "pass": false}, "runs": [], "notes": []})"}}});
+  EXPECT_EQ(ask(collector, {"report", "a", "b"}).code, ExitCode::condition);
+}
+
+TEST(App, AReaderThatHasGoneIsNoError) {
+  const StubCollector collector({{"GET /api/v1/runs", {200, kRuns}}});
+  std::string err;
+  const Console console{.out = [](std::string_view) { throw OutputClosed{}; },
+                        .err = [&](std::string_view text) { err += text; },
+                        .terminal = [] { return Terminal{}; }};
+  EXPECT_EQ(run({"--collector", collector.address(), "runs"}, console), ExitCode::fine);
+  EXPECT_EQ(err, "");
+}
+
+TEST(App, WatchInAPipePrintsALineForEachStep) {
+  // The stream ends, and the stub has no answer to the request that goes on after event 4: that ends the
+  // test.
+  const std::string events =
+      "id: 4\nevent: step\ndata: {\"run\": \"j\", \"attempt\": 1, \"step\": 17, \"state\": \"complete\", "
+      "\"present\": 4, \"expected\": 4, \"wall_max_ms\": 15416.3, \"slowest_rank\": 1, \"culprit_rank\": "
+      "null}\n\n"
+      "event: gap\ndata: {}\n\n";
+  const StubCollector collector(
+      {{"GET /api/v1/status", {200, R"({"collector_id": "c", "started_unix_ms": 1})"}},
+       {"GET /api/v1/runs/j", {200, "{}"}},
+       {"GET /api/v1/events?run=j", {200, events}}});
+  const Outcome outcome = ask(collector, {"status", "j", "--watch"});
+  EXPECT_EQ(outcome.code, ExitCode::no_such_data);
+  EXPECT_EQ(outcome.out, "step 17  complete  4/4 ranks  wall 15416.300 ms  slowest rank 1  culprit rank -\n");
+  EXPECT_THAT(outcome.err, HasSubstr("steps were missed here"));
+  EXPECT_THAT(outcome.err, HasSubstr("trying again"));
+}
+
+}  // namespace
+}  // namespace laggard::client

@@ -1,0 +1,33 @@
+#include "client/http/event_stream.h"
+
+#include <gtest/gtest.h>
+
+#include "client/failure.h"
+#include "tests/unit/client/stub_collector.h"
+
+namespace laggard::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(EventStream, GivesWhatCameAndThenSaysThatItEnded) {
+  const StubCollector collector({{"GET /e", {200, "id: 1\ndata: a\n\ndata: b\n\n", true}}});
+  EventStream stream(parse_endpoint(collector.address()), "/e");
+  std::vector<ServerEvent> events;
+  EXPECT_THROW(
+      while (true) {
+        for (auto& event : stream.wait(10s)) events.push_back(event);
+      },
+      Failure);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].data, "a");
+  EXPECT_EQ(events[1].id, "1");
+}
+
+TEST(EventStream, ARefusalIsAFailure) {
+  const StubCollector collector({});
+  EXPECT_THROW(EventStream(parse_endpoint(collector.address()), "/e"), Failure);
+}
+
+}  // namespace
+}  // namespace laggard::client
