@@ -36,7 +36,8 @@ std::optional<RecordRest> rest_from_wire(const wire::RecordRest& in) {
     if (histogram.keys_size() != histogram.bins_size()) return std::nullopt;
     Histogram& to = rest.histograms.emplace_back();
     to.name = histogram.name();
-    for (int i = 0; i < histogram.keys_size(); ++i) to.bins.emplace_back(histogram.keys(i), histogram.bins(i));
+    for (int i = 0; i < histogram.keys_size(); ++i)
+      to.bins.emplace_back(histogram.keys(i), histogram.bins(i));
   }
   rest.tags.assign(in.tags().begin(), in.tags().end());
   rest.extra = in.extra();
@@ -86,7 +87,9 @@ bool parse(std::string_view bytes, google::protobuf::MessageLite* message) {
 }  // namespace
 
 void to_wire(const Layout& layout, wire::Layout* out) {
-  const auto copy = [](const std::vector<std::string>& from, auto* to) { to->Assign(from.begin(), from.end()); };
+  const auto copy = [](const std::vector<std::string>& from, auto* to) {
+    to->Assign(from.begin(), from.end());
+  };
   copy(layout.stream, out->mutable_stream());
   copy(layout.host, out->mutable_host());
   copy(layout.calls, out->mutable_calls());

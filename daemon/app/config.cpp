@@ -1,15 +1,15 @@
 #include "daemon/app/config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <map>
 #include <sstream>
 #include <vector>
 
 // CLI11 and toml++ are headers with everything in them; this is the one file that reads them here.
-#include <CLI/CLI.hpp>
 #include <toml++/toml.h>
+#include <CLI/CLI.hpp>
 
 #include "daemon/base/error.h"
 
@@ -63,10 +63,20 @@ Setting ms_setting(std::string key, std::string help, std::int64_t core::Options
 
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> kSettings{
-      text_setting("data", "Directory of the database; made when it is missing. On a local disk", &Config::data),
-      text_setting("ingest", "Where agents connect to. Default tcp://127.0.0.1:17600; port 0 takes a free one",
+      text_setting("data", "Directory of the database; made when it is missing. On a local disk",
+                   &Config::data),
+      text_setting("ingest",
+                   "Where agents connect to. Default tcp://127.0.0.1:17600; port 0 takes a free one",
                    &Config::ingest),
       text_setting("http", "Where the CLI, curl and Prometheus ask. Default 127.0.0.1:17601", &Config::http),
+      {"allow_remote",
+       "true: take an --ingest or --http address beyond this machine, without encryption or passwords. "
+       "Default false",
+       [](Config& config, const std::string& text) {
+         config.allow_remote = text == "true";
+         return text == "true" || text == "false";
+       },
+       "true or false"},
       {"log_level", "trace, debug, info, warn, error or off. Default info",
        [](Config& config, const std::string& text) {
          const std::vector<std::string> levels{"trace", "debug", "info", "warn", "error", "off"};
@@ -126,6 +136,20 @@ void apply_file(const std::string& path, Config& config) {
   }
 }
 
+bool is_loopback(std::string address) {
+  if (address.starts_with("tcp://")) address.erase(0, 6);
+  return address.starts_with("127.") || address.starts_with("localhost:") || address.starts_with("[::1]:") ||
+         address.starts_with("ipc://") || address.starts_with("inproc://");
+}
+
+void check_addresses(const Config& config) {
+  for (const std::string& address : {config.ingest, config.http})
+    if (!config.allow_remote && !is_loopback(address))
+      throw Error(address +
+                  " can be reached from other machines, and nothing there is encrypted or asks for a "
+                  "password: use 127.0.0.1 and a tunnel, or say --allow-remote true on a network you trust");
+}
+
 constexpr const char* kFooter = R"(
 Each setting can also stand in the environment (LAGGARD_DATA, LAGGARD_INGEST, ...) or in the file of --config
 (data = "...", ingest = "...", overdue_after_ms = 10000). A flag wins over the environment, that over the
@@ -138,9 +162,10 @@ Example:
 }  // namespace
 
 ParsedConfig parse_config(int argc, const char* const* argv, const Environment& environment) {
-  CLI::App cli("laggardd: the collector of laggard. Takes step records from agents, aligns the ranks of each\n"
-               "run by step, stores them, and answers the CLI, curl and Prometheus.",
-               "laggardd");
+  CLI::App cli(
+      "laggardd: the collector of laggard. Takes step records from agents, aligns the ranks of each\n"
+      "run by step, stores them, and answers the CLI, curl and Prometheus.",
+      "laggardd");
   cli.footer(kFooter);
   cli.set_version_flag("--version", "laggardd " LAGGARD_VERSION);
   std::string file;
@@ -157,7 +182,8 @@ ParsedConfig parse_config(int argc, const char* const* argv, const Environment& 
   }
   try {
     Config config;
-    if (const auto variable = environment("LAGGARD_CONFIG"); file.empty() && variable.has_value()) file = *variable;
+    if (const auto variable = environment("LAGGARD_CONFIG"); file.empty() && variable.has_value())
+      file = *variable;
     if (!file.empty()) apply_file(file, config);
     for (const Setting& setting : settings()) {
       if (cli.count(setting.flag()) > 0)
@@ -167,6 +193,7 @@ ParsedConfig parse_config(int argc, const char* const* argv, const Environment& 
     }
     if (config.data.empty())
       throw Error("no data directory: say --data DIR (or LAGGARD_DATA, or data in the file of --config)");
+    check_addresses(config);
     return {.config = std::move(config)};
   } catch (const Error& error) {
     return {.exit_code = 2, .message = std::string("laggardd: ") + error.what() + "\n"};

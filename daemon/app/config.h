@@ -14,6 +14,7 @@ struct Config {
   std::string ingest = "tcp://127.0.0.1:17600";
   std::string http = "127.0.0.1:17601";
   std::string log_level = "info";
+  bool allow_remote = false;  ///< listen beyond this machine, where anybody may then send and ask
   core::Options alignment;
 };
 

@@ -13,6 +13,8 @@
 namespace laggard::app {
 namespace {
 
+constexpr std::chrono::milliseconds kQueryLimit{30'000};
+
 core::UnixMs unix_now() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
@@ -31,7 +33,8 @@ struct Daemon::Parts {
         ingest(config.ingest, collector_id, queue, unix_now),
         engine(config.alignment, std::move(restored), store, queue, unix_now),
         service(facts()),
-        http({.listen = config.http}, service, [this] { return open_history(store.database_path()); }) {}
+        http({.listen = config.http}, service,
+             [this] { return open_history(store.database_path(), kQueryLimit); }) {}
 
   serve::Collector facts() {
     return {.version = LAGGARD_VERSION,

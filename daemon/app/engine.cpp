@@ -32,7 +32,10 @@ struct Engine::CloseRequest {
 
 Engine::Engine(const core::Options& options, core::Restored restored, store::Store& store,
                ingest::Server::Queue& queue, std::function<core::UnixMs()> now)
-    : store_(store), queue_(queue), now_(std::move(now)), collector_(options, std::move(restored), store, now_()) {
+    : store_(store),
+      queue_(queue),
+      now_(std::move(now)),
+      collector_(options, std::move(restored), store, now_()) {
   snapshot_ = collector_.snapshot(now_(), {});
 }
 
@@ -55,6 +58,7 @@ std::shared_ptr<const core::Snapshot> Engine::snapshot() const {
 }
 
 void Engine::close_run(const std::string& name) {
+  if (stopping_) throw Error("run " + name + " is not closed: the collector is stopping");
   const auto request = std::make_shared<CloseRequest>();
   request->run = name;
   std::future<void> done = request->done.get_future();
@@ -74,8 +78,10 @@ void Engine::run() {
     const bool may_take = items_held_ < kMaxItemsHeld;
     std::vector<ingest::Message> messages;
     const milliseconds wait = uncommitted_ ? milliseconds(kCommitEveryMs) : milliseconds(kPublishEveryMs);
-    if (may_take) messages = queue_.pop_all(stopping ? milliseconds(0) : wait);
-    else std::this_thread::sleep_for(wait);  // the queue fills, and the agents' windows behind it
+    if (may_take)
+      messages = queue_.pop_all(stopping ? milliseconds(0) : wait);
+    else
+      std::this_thread::sleep_for(wait);  // the queue fills, and the agents' windows behind it
     if (!messages.empty()) callbacks_.drained();
 
     std::vector<ingest::Reply> replies;
@@ -153,7 +159,8 @@ bool Engine::commit(core::UnixMs now, std::int64_t max_wait_ms) {
   } catch (const Error& error) {
     ++commits_failed_;
     if (commit_error_ != error.what())
-      spdlog::error("{}; nothing is acknowledged until it can be written, agents keep their records", error.what());
+      spdlog::error("{}; nothing is acknowledged until it can be written, agents keep their records",
+                    error.what());
     commit_error_ = error.what();
     return false;
   }
@@ -162,7 +169,10 @@ bool Engine::commit(core::UnixMs now, std::int64_t max_wait_ms) {
   uncommitted_ = false;
   items_held_ = 0;
   std::vector<core::AckInfo> acks = collector_.committed();
-  if (!acks.empty()) callbacks_.reply({acks.begin(), acks.end()});
+  if (!acks.empty()) {
+    publish(now);  // who has the ack can also see what it stands for
+    callbacks_.reply({acks.begin(), acks.end()});
+  }
   for (const auto& request : std::exchange(closing_, {})) request->done.set_value();
   return true;
 }

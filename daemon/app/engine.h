@@ -25,7 +25,7 @@ class Engine {
  public:
   struct Callbacks {
     std::function<void(std::vector<ingest::Reply>)> reply;
-    std::function<void()> drained;    ///< the queue has room again
+    std::function<void()> drained;  ///< the queue has room again
     std::function<ingest::Counts()> ingest_counts;
     std::function<void()> published;  ///< a new snapshot is there
   };
@@ -68,12 +68,12 @@ class Engine {
   bool uncommitted_ = false;      // since the last commit
   std::uint64_t items_held_ = 0;  // taken since the last commit
   std::uint64_t commits_failed_ = 0;
-  std::string commit_error_;      // "" when the last one worked
+  std::string commit_error_;  // "" when the last one worked
   std::vector<std::shared_ptr<CloseRequest>> closing_;
 
   mutable std::mutex mutex_;
-  std::shared_ptr<const core::Snapshot> snapshot_;              // guarded by mutex_
-  std::vector<std::shared_ptr<CloseRequest>> close_requests_;   // guarded by mutex_
+  std::shared_ptr<const core::Snapshot> snapshot_;             // guarded by mutex_
+  std::vector<std::shared_ptr<CloseRequest>> close_requests_;  // guarded by mutex_
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

@@ -20,11 +20,10 @@ class StoredHistory final : public serve::History {
   }
 
  public:
-  explicit StoredHistory(const std::filesystem::path& database) : reader_(database, milliseconds(30000)) {}
+  StoredHistory(const std::filesystem::path& database, milliseconds limit) : reader_(database, limit) {}
 
-  void set_deadline(std::chrono::steady_clock::time_point deadline) override { (void)deadline; }
-
-  std::optional<core::AttemptRow> attempt(std::string_view run, std::optional<std::uint32_t> number) override {
+  std::optional<core::AttemptRow> attempt(std::string_view run,
+                                          std::optional<std::uint32_t> number) override {
     return in_time([&]() -> std::optional<core::AttemptRow> {
       const std::vector<core::AttemptRow> attempts = reader_.attempts(run);
       if (!number.has_value() && !attempts.empty()) return attempts.back();
@@ -60,7 +59,7 @@ class StoredHistory final : public serve::History {
   void each_step(core::AttemptId attempt, core::Window window, const Visit& visit) override {
     in_time([&] {
       reader_.for_each_step(attempt, window.from, window.to, [&](const core::StepRecords& records) {
-        visit(records, reader_.layouts());
+        return visit(records, reader_.layouts());
       });
     });
   }
@@ -75,8 +74,8 @@ class StoredHistory final : public serve::History {
 
 }  // namespace
 
-std::unique_ptr<serve::History> open_history(const std::filesystem::path& database) {
-  return std::make_unique<StoredHistory>(database);
+std::unique_ptr<serve::History> open_history(const std::filesystem::path& database, milliseconds limit) {
+  return std::make_unique<StoredHistory>(database, limit);
 }
 
 }  // namespace laggard::app

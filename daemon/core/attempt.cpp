@@ -11,6 +11,8 @@ namespace {
 // Settled steps kept in memory for records that come a little late or twice.
 constexpr std::size_t kRecentSteps = 16;
 constexpr Step kBeforeAllSteps = -1;
+// Of a step that was settled before this collector started: no news to anybody.
+constexpr std::uint64_t kNoEvent = 0;
 
 }  // namespace
 
@@ -29,8 +31,7 @@ Attempt::OpenStep* Attempt::find_step(Step step, UnixMs now) {
   OpenStep& loaded = steps_.emplace(step, step).first->second;
   loaded.records = std::move(*stored);
   loaded.first_received = now;
-  loaded.state =
-      loaded.records.size() >= expected_at(step) ? StepState::complete : StepState::partial;
+  loaded.state = loaded.records.size() >= expected_at(step) ? StepState::complete : StepState::partial;
   loaded.settled_at = now;
   return &loaded;
 }
@@ -43,7 +44,8 @@ Attempt::Found Attempt::look_up(const RecordView& record, UnixMs now) {
   return content_hash(*known) == content_hash(record) ? Found::same : Found::other;
 }
 
-bool Attempt::add(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq, UnixMs now) {
+bool Attempt::add(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq,
+                  UnixMs now) {
   touch();
   learn_layout(layout);
   RankState& rank = rank_state(record.rank);
@@ -86,7 +88,11 @@ void Attempt::learn_layout(LayoutId id) {
   const Layout& layout = layouts_[id];
   const std::size_t before = stages_.size();
   for (const auto* names : {&layout.stream, &layout.host})
-    for (const std::string& name : *names) stages_.intern(name);
+    for (const std::string& name : *names)
+      if (stages_.intern(name) == kNoStage) ++stages_over_limit_;
+  if (stages_over_limit_ > 0)
+    warn("more than " + std::to_string(limits::kMaxStagesPerAttempt) +
+         " stage names: the times of further ones are stored, but no figure shows them");
   if (stages_.size() != before) {
     stages_dirty_ = true;
     stages_view_.reset();
@@ -115,9 +121,10 @@ std::string Attempt::settings(Rank rank) const {
 
 // ---- what is known of ranks ----
 
-void Attempt::configure(Rank rank, std::uint32_t world_size, std::string settings, UnixMs now) {
+bool Attempt::configure(Rank rank, std::uint32_t world_size, std::string settings, UnixMs now) {
   touch();
   RankState& state = rank_state(rank);
+  if (!settings.empty() && state.row.settings == settings) return false;
   const Settings parsed = parse_settings(settings);
   if (!parsed.host.empty()) state.row.host = parsed.host;
   state.row.settings = std::move(settings);
@@ -133,6 +140,7 @@ void Attempt::configure(Rank rank, std::uint32_t world_size, std::string setting
   if (const auto sentence = contradiction(parsed)) warn(*sentence);
   learn_stages(parsed.stage_parents, parsed.stage_kinds, Knowledge::records);
   settle_all(now);
+  return true;
 }
 
 void Attempt::learn_stages(const std::map<std::string, std::string>& parents,
@@ -182,15 +190,16 @@ void Attempt::inherit(const Attempt& earlier, Rank rank) {
   state.dirty = true;
 }
 
-void Attempt::end(Rank rank, UnixMs now) {
+bool Attempt::end(Rank rank, UnixMs now) {
   touch();
   RankState& state = rank_state(rank);
-  if (state.row.ended) return;
+  if (state.row.ended) return false;
   state.row.ended = true;
   rank_counts_.reset();
   state.row.last_received = std::max(state.row.last_received, now);
   state.dirty = true;
   settle_all(now);
+  return true;
 }
 
 void Attempt::source_changed(Rank rank, const std::string& host, bool live, bool finished, UnixMs now) {
@@ -282,18 +291,21 @@ void Attempt::settle(OpenStep& step, UnixMs now) {
   const bool full = step.records.size() >= expected_at(number);
   // Without a config nobody knows how many ranks there are: a step is taken for whole when every rank seen
   // so far has it and has gone on.
-  const bool known = row_.world_size != 0 || (newest_step_.has_value() && number < *newest_step_) || !any_live();
+  const bool known =
+      row_.world_size != 0 || (newest_step_.has_value() && number < *newest_step_) || !any_live();
   if (full && known) {
     if (step.state == StepState::open) become(step, StepState::complete, now);
     if (step.state == StepState::partial) become(step, StepState::late_completed, now);
-    if (step.view == nullptr && step.state != StepState::open) note_history(step);
+    if (step.view == nullptr && step.state != StepState::open) note_history(step, ++events_);
     return;
   }
   const bool old = now - step.first_received > overdue_ms();
   const bool overtaken = newest_step_.has_value() && *newest_step_ >= number + 2;
   if (!full && ((old && (overtaken || !any_live())) || all_missing_are_gone(step))) {
-    if (step.state != StepState::partial) become(step, StepState::partial, now);
-    else if (step.view == nullptr) note_history(step);
+    if (step.state != StepState::partial)
+      become(step, StepState::partial, now);
+    else if (step.view == nullptr)
+      note_history(step, ++events_);
     return;
   }
   if (step.state != StepState::open && step.state != StepState::partial) become(step, StepState::open, now);
@@ -324,10 +336,10 @@ void Attempt::become(OpenStep& step, StepState state, UnixMs now) {
   step.settled_at = now;
   ++steps_by_state_[state];
   newest_settled_ = std::max(newest_settled_.value_or(number), number);
-  note_history(step);
+  note_history(step, ++events_);
 }
 
-void Attempt::note_history(const OpenStep& step) {
+void Attempt::note_history(const OpenStep& step, std::uint64_t event) {
   const Step number = step.records.step();
   const std::shared_ptr<const StepView> view = step_view(step);
   if (newest_settled_ == number) settled_view_ = view;
@@ -338,7 +350,7 @@ void Attempt::note_history(const OpenStep& step) {
                   .expected = view->expected,
                   .wall_max_ms = breakdown.wall.max,
                   .slowest = breakdown.slowest,
-                  .event = ++events_};
+                  .event = event};
   if (breakdown.culprit.has_value()) point.culprit = breakdown.culprit->rank;
   history_[number] = point;
   while (history_.size() > kHistoryPoints) history_.erase(history_.begin());
@@ -385,7 +397,8 @@ bool Attempt::due(const OpenStep& step, UnixMs now, std::int64_t max_wait_ms) {
 
 void Attempt::collect(Writes& writes, UnixMs now, std::int64_t max_wait_ms) {
   if (row_dirty_) writes.attempts.push_back(row_);
-  if (stages_dirty_) writes.stages.emplace_back(row_.id, std::vector(stages_.all().begin(), stages_.all().end()));
+  if (stages_dirty_)
+    writes.stages.emplace_back(row_.id, std::vector(stages_.all().begin(), stages_.all().end()));
   for (auto& [rank, state] : ranks_)
     if (state.dirty) writes.ranks.push_back(state.row);
   for (auto& [number, step] : steps_) {
@@ -442,7 +455,8 @@ void Attempt::add_undurable(std::map<SourceKey, std::uint64_t>& lowest) const {
 void Attempt::restore_rank(const RankRow& row) {
   ranks_[row.rank].row = row;
   ranks_[row.rank].had_source = true;
-  if (row.last_step.has_value()) newest_step_ = std::max(newest_step_.value_or(*row.last_step), *row.last_step);
+  if (row.last_step.has_value())
+    newest_step_ = std::max(newest_step_.value_or(*row.last_step), *row.last_step);
   row_dirty_ = false;
   rank_counts_.reset();
   if (row.settings.empty()) return;
@@ -465,7 +479,7 @@ void Attempt::restore_step(const Restored::StepInfo& info, UnixMs now) {
     return;
   }
   newest_settled_ = std::max(newest_settled_.value_or(info.step), info.step);
-  note_history(step);
+  note_history(step, kNoEvent);
 }
 
 // ---- the live view ----
@@ -478,9 +492,9 @@ std::shared_ptr<const AttemptView> Attempt::view() {
   view->world_size = row_.world_size;
   view->first_received = row_.first_received;
   view->last_received = row_.last_received;
-  view->stalled_after_ms = std::max(
-      options_.stalled_after_ms,
-      is_valid(median_wall_ms_) ? static_cast<std::int64_t>(kStalledWalls * median_wall_ms_) : 0);
+  view->stalled_after_ms =
+      std::max(options_.stalled_after_ms,
+               is_valid(median_wall_ms_) ? static_cast<std::int64_t>(kStalledWalls * median_wall_ms_) : 0);
   view->lost_after_ms = options_.lost_after_ms;
   view->silent_after_ms = overdue_ms();
   view->expected = rank_counts().expected;

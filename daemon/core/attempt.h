@@ -29,8 +29,9 @@ class Attempt {
   /// may be acknowledged once the record is stored. Returns true for a late one.
   bool add(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq, UnixMs now);
 
-  void configure(Rank rank, std::uint32_t world_size, std::string settings, UnixMs now);
-  void end(Rank rank, UnixMs now);
+  /// Both return false when they say nothing new.
+  bool configure(Rank rank, std::uint32_t world_size, std::string settings, UnixMs now);
+  bool end(Rank rank, UnixMs now);
   /// What is known of a rank's source: `live` is connected and heard of, `finished` said that all is sent.
   void source_changed(Rank rank, const std::string& host, bool live, bool finished, UnixMs now);
   /// Takes parents and kinds of stages by name; what makes no sense becomes a warning.
@@ -46,6 +47,8 @@ class Attempt {
   void shed(UnixMs now);
 
   const AttemptRow& row() const { return row_; }
+  /// Names of stages that found no place in the table any more.
+  std::uint64_t stages_over_limit() const { return stages_over_limit_; }
   bool has_rank(Rank rank) const { return ranks_.contains(rank); }
   std::optional<Step> last_step(Rank rank) const;
   std::string settings(Rank rank) const;
@@ -95,8 +98,8 @@ class Attempt {
   RankState& rank_state(Rank rank);
   void learn_layout(LayoutId layout);
   struct RankCounts {
-    std::uint32_t expected = 0;  // by world size, and any rank seen beyond it
-    std::uint32_t gone = 0;      // once had a source, which is gone
+    std::uint32_t expected = 0;          // by world size, and any rank seen beyond it
+    std::uint32_t gone = 0;              // once had a source, which is gone
     std::vector<Step> ended_last_steps;  // sorted; of the ranks that said `end`
   };
   const RankCounts& rank_counts() const;
@@ -107,7 +110,7 @@ class Attempt {
   void settle(OpenStep& step, UnixMs now);
   void settle_all(UnixMs now);
   void become(OpenStep& step, StepState state, UnixMs now);
-  void note_history(const OpenStep& step);
+  void note_history(const OpenStep& step, std::uint64_t event);
   std::int64_t overdue_ms() const;
   bool any_live() const { return live_ranks_ > 0; }
   void update_median();
@@ -126,6 +129,7 @@ class Attempt {
   std::uint64_t& events_;
   StageTable stages_;
   bool stages_dirty_ = false;
+  std::uint64_t stages_over_limit_ = 0;
   std::shared_ptr<const StageTable> stages_view_;
   std::set<LayoutId> known_layouts_;
 
@@ -133,8 +137,8 @@ class Attempt {
   // Derived from ranks_, so that settling a step need not look at every rank; empty when they changed.
   mutable std::optional<RankCounts> rank_counts_;
   std::uint32_t live_ranks_ = 0;
-  std::map<Step, OpenStep> steps_;      // open, and the settled ones not evicted yet
-  std::set<Step> open_;                 // keys of the open ones
+  std::map<Step, OpenStep> steps_;  // open, and the settled ones not evicted yet
+  std::set<Step> open_;             // keys of the open ones
   std::optional<Step> newest_step_;
   std::optional<Step> newest_settled_;
   std::shared_ptr<const StepView> settled_view_;

@@ -9,8 +9,7 @@ namespace {
 /// The times of one step on one clock as a table: a row for each stage, a column for each record.
 class Cells {
  public:
-  Cells(std::size_t stages, std::size_t records)
-      : records_(records), cells_(stages * records, kAbsent) {}
+  Cells(std::size_t stages, std::size_t records) : records_(records), cells_(stages * records, kAbsent) {}
   double& at(StageId stage, std::size_t record) { return cells_[stage * records_ + record]; }
   double at(StageId stage, std::size_t record) const { return cells_[stage * records_ + record]; }
   std::span<const double> row(StageId stage) const {
@@ -157,7 +156,8 @@ std::optional<Culprit> find_culprit(std::span<const RecordView> records, const G
 
 bool has_child(const Cells& cells, const StageTable& stages, StageId parent, std::size_t record) {
   for (StageId stage = 0; stage < stages.size(); ++stage)
-    if (stages[stage].parent == parent && state_of(cells.at(stage, record)) != ValueState::absent) return true;
+    if (stages[stage].parent == parent && state_of(cells.at(stage, record)) != ValueState::absent)
+      return true;
   return false;
 }
 
@@ -182,6 +182,13 @@ void add_stages(StepBreakdown& out, std::span<const RecordView> records, const G
       if (is_valid(entry.slowest_ms) && has_child(cells.inclusive, stages, stage, *slowest) &&
           state_of(exclusive) != ValueState::null)
         entry.slowest_exclusive_ms = exclusive;
+      scratch.clear();
+      for (std::size_t i = 0; i < row.size(); ++i)
+        if (i != *slowest && is_valid(row[i])) scratch.push_back(row[i]);
+      if (!scratch.empty()) {
+        entry.others_max_ms = *std::max_element(scratch.begin(), scratch.end());
+        entry.others_median_ms = median_of(scratch);
+      }
     }
     out.stages.push_back(entry);
   }
@@ -192,9 +199,10 @@ void add_tags(StepBreakdown& out, std::span<const RecordView> records, const Sta
   for (const RecordView& record : records)
     if (record.rest != nullptr) tags.insert(record.rest->tags.begin(), record.rest->tags.end());
   out.tags.assign(tags.begin(), tags.end());
-  out.aside = !tags.empty() || std::any_of(out.stages.begin(), out.stages.end(), [&](const StageBreakdown& s) {
-    return stages[s.stage].kind == StageKind::aside && s.spread.present > 0;
-  });
+  out.aside =
+      !tags.empty() || std::any_of(out.stages.begin(), out.stages.end(), [&](const StageBreakdown& s) {
+        return stages[s.stage].kind == StageKind::aside && s.spread.present > 0;
+      });
 }
 
 }  // namespace
@@ -204,8 +212,7 @@ std::uint32_t count_invalid(const RecordView& record) {
   const std::size_t times = record.doubles.size() - record.layout->values.size();
   for (const double time : record.doubles.first(times)) invalid += is_invalid(time) ? 1U : 0U;
   // A value may be negative: it need not be a time.
-  for (const double value : record.values())
-    invalid += state_of(value) == ValueState::non_finite ? 1U : 0U;
+  for (const double value : record.values()) invalid += state_of(value) == ValueState::non_finite ? 1U : 0U;
   return invalid;
 }
 
@@ -224,9 +231,10 @@ StepBreakdown break_down(const StepRecords& step, const LayoutTable& layouts, co
   std::optional<std::size_t> slowest;
   if (out.wall.present > 0) {
     out.slowest = out.wall.max_rank;
-    slowest = static_cast<std::size_t>(std::find_if(records.begin(), records.end(), [&](const RecordView& r) {
-                                         return r.rank == *out.slowest;
-                                       }) - records.begin());
+    slowest =
+        static_cast<std::size_t>(std::find_if(records.begin(), records.end(),
+                                              [&](const RecordView& r) { return r.rank == *out.slowest; }) -
+                                 records.begin());
     out.near_tie = out.wall.present > 1 && out.wall.max - out.wall.min <= kNearTie * out.wall.min;
   }
 

@@ -29,26 +29,28 @@ struct StageBreakdown {
   Spread spread;
   double slowest_ms = kAbsent;            ///< on the step's slowest rank; null, negative ... as measured
   double slowest_exclusive_ms = kAbsent;  ///< the same less its children; kAbsent without children there
-  std::uint32_t invalid = 0;              ///< ranks whose value is negative, non-finite or text
-  std::uint32_t null = 0;                 ///< ranks whose value is null
+  double others_median_ms = kAbsent;      ///< over the other ranks that have it; kAbsent for a stored step
+  double others_max_ms = kAbsent;
+  std::uint32_t invalid = 0;  ///< ranks whose value is negative, non-finite or text
+  std::uint32_t null = 0;     ///< ranks whose value is null
 };
 
 /// The rank with the largest own time, when that exceeds the median own time by over 1 % of the wall.
 struct Culprit {
   Rank rank = 0;
-  double own_excess_ms = 0;   ///< its own time less the median own time
-  StageId stage = kNoStage;   ///< the stage whose exclusive time has the largest excess
-  double stage_excess_ms = 0; ///< over the median of the other ranks that have the stage
+  double own_excess_ms = 0;    ///< its own time less the median own time
+  StageId stage = kNoStage;    ///< the stage whose exclusive time has the largest excess
+  double stage_excess_ms = 0;  ///< over the median of the other ranks that have the stage
 };
 
 struct StepBreakdown {
   Step step = 0;
-  std::uint32_t present = 0;      ///< ranks with a record
-  Spread wall;                    ///< valid walls only
-  std::optional<Rank> slowest;    ///< largest valid wall, lowest rank on a tie; none without a valid wall
-  bool near_tie = false;          ///< the largest wall is within 0.1 % of the smallest: wall names nobody
-  Clock clock = Clock::stream;    ///< the one clock own times are compared on
-  Spread own;                     ///< own times of the ranks where it is known
+  std::uint32_t present = 0;    ///< ranks with a record
+  Spread wall;                  ///< valid walls only
+  std::optional<Rank> slowest;  ///< largest valid wall, lowest rank on a tie; none without a valid wall
+  bool near_tie = false;        ///< the largest wall is within 0.1 % of the smallest: wall names nobody
+  Clock clock = Clock::stream;  ///< the one clock own times are compared on
+  Spread own;                   ///< own times of the ranks where it is known
   std::optional<Culprit> culprit;
   std::vector<StageBreakdown> stages;  ///< stream first, then host; by stage id
   std::uint32_t invalid_values = 0;    ///< negative, non-finite and text, walls included

@@ -5,6 +5,12 @@
 #include "daemon/base/limits.h"
 
 namespace laggard::core {
+namespace {
+
+// Event numbers begin at the start time, so that one from before a restart is never taken for a new one.
+constexpr std::uint64_t kEventsPerMs = 1000;
+
+}  // namespace
 
 // ---- sources come and go ----
 
@@ -32,7 +38,7 @@ std::variant<Welcomed, Refused> Collector::hello(const Hello& hello, const std::
                  .origin = hello.origin,
                  .pid = hello.pid,
                  .started_unix_ms = hello.started_unix_ms};
-    if (hello.resumed) fresh.row.base_offset = fresh.row.attempt_offset = hello.attempt_offset;
+    if (hello.resumed) begin_at(fresh, hello.attempt_offset);
     fresh.resumed = hello.resumed;
     fresh.dirty = true;
     run->sources[hello.rank].push_back(fresh.row.key);
@@ -62,6 +68,7 @@ void Collector::replace_earlier(Run& run, const Source& source, UnixMs now) {
 
 void Collector::heard(Source& source, UnixMs now) {
   source.last_heard = now;
+  source.heard = true;
   if (source.live) return;
   source.live = true;
   source.row.gone = false;
@@ -150,10 +157,12 @@ std::uint32_t Collector::newest_attempt_with(const Run& run, Rank rank) {
 
 // The attempt a rank goes on to: from `least` on, the first that other ranks are in, this one is not, and
 // whose world has the size it says; else a new one.
-std::uint32_t Collector::next_attempt(const Run& run, Rank rank, std::uint32_t least, std::uint32_t world_size) {
+std::uint32_t Collector::next_attempt(const Run& run, Rank rank, std::uint32_t least,
+                                      std::uint32_t world_size) {
   for (auto it = run.attempts.lower_bound(least); it != run.attempts.end(); ++it) {
     const std::uint32_t theirs = it->second->row().world_size;
-    if (!it->second->has_rank(rank) && (world_size == 0 || theirs == 0 || theirs == world_size)) return it->first;
+    if (!it->second->has_rank(rank) && (world_size == 0 || theirs == 0 || theirs == world_size))
+      return it->first;
   }
   return run.attempts.empty() ? least : std::max(least, run.attempts.rbegin()->first + 1);
 }
@@ -161,7 +170,8 @@ std::uint32_t Collector::next_attempt(const Run& run, Rank rank, std::uint32_t l
 const Collector::Source* Collector::other_live_source(Run& run, const Source& source) const {
   for (const SourceKey key : run.sources[source.row.rank]) {
     const Source& other = sources_.at(key);
-    if (key != source.row.key && other.live && other.row.attempt != 0) return &other;
+    // One that was known before a restart and has not been heard since may be long gone.
+    if (key != source.row.key && other.live && other.heard && other.row.attempt != 0) return &other;
   }
   return nullptr;
 }
@@ -188,6 +198,10 @@ std::uint32_t Collector::first_attempt(Run& run, const Source& source, const Ite
   return next_attempt(run, rank, newest + 1, world_size);
 }
 
+void Collector::begin_at(Source& source, std::uint32_t offset) {
+  source.row.base_offset = source.row.attempt_offset = source.attempt_offset = offset;
+}
+
 void Collector::place(Run& run, Source& source, const Items& items, UnixMs now) {
   if (source.placed) return;
   source.placed = true;
@@ -198,12 +212,12 @@ void Collector::place(Run& run, Source& source, const Items& items, UnixMs now) 
         earlier.origin != source.row.origin)
       continue;
     // The same file read from its start again: it gets the numbers it had.
-    source.row.base_offset = source.row.attempt_offset = earlier.base_offset;
+    begin_at(source, earlier.base_offset);
     return;
   }
   const std::uint32_t number = first_attempt(run, source, items, now);
   const std::uint32_t offset = number > items.attempt ? number - items.attempt : 0;
-  source.row.base_offset = source.row.attempt_offset = offset;
+  begin_at(source, offset);
 }
 
 Attempt& Collector::write_to(Run& run, Source& source, std::uint32_t number, UnixMs now) {
@@ -227,17 +241,18 @@ Collector::Taken Collector::apply(SourceKey key, const Items& items, UnixMs now)
   const std::uint64_t next = source.received_seq + 1;
   if (items.first_seq == 0 || items.first_seq > next + items.dropped_before) return Taken::gap;
   const std::uint64_t last = items.first_seq + items.count() - 1;
-  if (last < next) return Taken::seen_before;
+  // What is here but not yet durable is acknowledged when it is.
+  if (last < next) return last <= source.row.committed_seq ? Taken::durable_before : Taken::taken;
   const std::uint64_t dropped = items.first_seq > next ? items.first_seq - next : 0;
   const std::uint64_t skip = items.first_seq < next ? next - items.first_seq : 0;
 
   source.dirty = true;
   source.received_seq = last;
   place(run, source, items, now);
-  Attempt& attempt = write_to(run, source, items.attempt + source.row.attempt_offset, now);
-  count(source, attempt, &DeliveryCounts::dropped, dropped);
+  Attempt& attempt = write_to(run, source, items.attempt + source.attempt_offset, now);
+  if (dropped > 0) note(source, attempt, {next, items.first_seq - 1, &DeliveryCounts::dropped});
   if (!learn_layouts(source, items)) {
-    count(source, attempt, &DeliveryCounts::rejected, items.count() - skip);
+    note(source, attempt, {items.first_seq + skip, last, &DeliveryCounts::rejected});
     return Taken::taken;
   }
   if (run.row.closed) {
@@ -254,16 +269,46 @@ Collector::Taken Collector::apply(SourceKey key, const Items& items, UnixMs now)
 
 // A config or an end: each is one item, and stored with its rank's row.
 void Collector::take_news(Source& source, Attempt& attempt, const Items& items, UnixMs now) {
-  if (const auto* config = std::get_if<ConfigItem>(&items.what))
-    attempt.configure(source.row.rank, config->world_size, config->settings, now);
-  else
-    attempt.end(source.row.rank, now);
-  count(source, attempt, &DeliveryCounts::stored, 1);
+  const auto* config = std::get_if<ConfigItem>(&items.what);
+  const bool is_new = config != nullptr
+                          ? attempt.configure(source.row.rank, config->world_size, config->settings, now)
+                          : attempt.end(source.row.rank, now);
+  note(source, attempt,
+       {items.first_seq, items.first_seq, is_new ? &DeliveryCounts::stored : &DeliveryCounts::duplicate});
 }
 
-void Collector::count(Source& source, Attempt& attempt, std::uint64_t DeliveryCounts::*what, std::uint64_t n) {
-  source.row.counts.*what += n;
-  attempt.counts().*what += n;
+void Collector::Outcome::add_to(DeliveryCounts& counts, std::uint64_t items) const {
+  counts.*what += items;
+  counts.late += late ? 1 : 0;
+  counts.invalid_values += invalid_values;
+}
+
+void Collector::note(Source& source, Attempt& attempt, const Outcome& outcome) {
+  outcome.add_to(attempt.counts(), outcome.last - outcome.first + 1);
+  const auto is_plain = [](const Outcome& o) { return !o.late && o.invalid_values == 0; };
+  if (!source.outcomes.empty()) {
+    Outcome& back = source.outcomes.back();
+    if (back.what == outcome.what && back.last + 1 == outcome.first && is_plain(back) && is_plain(outcome)) {
+      back.last = outcome.last;
+      return;
+    }
+  }
+  source.outcomes.push_back(outcome);
+}
+
+void Collector::settle_source(Source& source, std::uint64_t durable) {
+  source.row.committed_seq = durable;
+  while (!source.outcomes.empty() && source.outcomes.front().first <= durable) {
+    Outcome& front = source.outcomes.front();
+    const std::uint64_t last = std::min(front.last, durable);
+    front.add_to(source.row.counts, last - front.first + 1);
+    front.first = last + 1;
+    if (front.first > front.last) source.outcomes.pop_front();
+  }
+  while (!source.new_offsets.empty() && source.new_offsets.front().first <= durable) {
+    source.row.attempt_offset = source.new_offsets.front().second;
+    source.new_offsets.pop_front();
+  }
 }
 
 bool Collector::learn_layouts(Source& source, const Items& items) {
@@ -297,25 +342,25 @@ void Collector::take_records(Run& run, Source& source, const Items& items, const
 void Collector::take_record(Run& run, Source& source, std::uint32_t local_attempt, const RecordView& record,
                             LayoutId layout, std::uint64_t seq, UnixMs now) {
   for (;;) {
-    Attempt& attempt = write_to(run, source, local_attempt + source.row.attempt_offset, now);
+    Attempt& attempt = write_to(run, source, local_attempt + source.attempt_offset, now);
     const Attempt::Found found = attempt.look_up(record, now);
     if (found != Attempt::Found::other) {
       if (found == Attempt::Found::same) {
-        count(source, attempt, &DeliveryCounts::duplicate, 1);
+        note(source, attempt, {seq, seq, &DeliveryCounts::duplicate});
       } else {
-        if (attempt.add(record, layout, source.row.key, seq, now)) count(source, attempt, &DeliveryCounts::late, 1);
-        count(source, attempt, &DeliveryCounts::stored, 1);
-        count(source, attempt, &DeliveryCounts::invalid_values, count_invalid(record));
+        const bool late = attempt.add(record, layout, source.row.key, seq, now);
+        note(source, attempt, {seq, seq, &DeliveryCounts::stored, late, count_invalid(record)});
       }
       source.newest_step = std::max(source.newest_step.value_or(record.step), record.step);
       return;
     }
-    if (is_conflict(source, attempt, record)) return count(source, attempt, &DeliveryCounts::conflict, 1);
-    if (local_attempt + source.row.attempt_offset >= limits::kMaxAttempt)
-      return count(source, attempt, &DeliveryCounts::rejected, 1);
+    if (is_conflict(source, attempt, record))
+      return note(source, attempt, {seq, seq, &DeliveryCounts::conflict});
+    if (local_attempt + source.attempt_offset >= limits::kMaxAttempt)
+      return note(source, attempt, {seq, seq, &DeliveryCounts::rejected});
     // A step back to one seen before, with other content: the job went on from a checkpoint.
-    ++source.row.attempt_offset;
-    Attempt& next = attempt_of(run, local_attempt + source.row.attempt_offset, now);
+    source.new_offsets.emplace_back(seq, ++source.attempt_offset);
+    Attempt& next = attempt_of(run, local_attempt + source.attempt_offset, now);
     if (!next.has_rank(record.rank)) next.inherit(attempt, record.rank);
   }
 }
@@ -346,7 +391,7 @@ Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
     const auto lowest = undurable.find(key);
     const std::uint64_t durable = lowest == undurable.end() ? source.received_seq : lowest->second - 1;
     if (!source.dirty && durable == source.row.committed_seq) continue;
-    source.row.committed_seq = durable;
+    settle_source(source, durable);
     source.handed_out = true;
     writes.sources.push_back(source.row);
   }
@@ -364,7 +409,9 @@ std::vector<AckInfo> Collector::committed() {
     if (!source.handed_out) continue;
     source.handed_out = false;
     source.dirty = false;
-    acks.push_back(ack_of(key));
+    // An ack that says nothing new would look to the agent like a gap.
+    if (source.row.committed_seq > source.acked_seq) acks.push_back(ack_of(key));
+    source.acked_seq = source.row.committed_seq;
   }
   return acks;
 }
@@ -372,7 +419,7 @@ std::vector<AckInfo> Collector::committed() {
 // ---- start ----
 
 Collector::Collector(const Options& options, Restored restored, StepArchive& archive, UnixMs now)
-    : options_(options), archive_(archive) {
+    : options_(options), archive_(archive), events_(static_cast<std::uint64_t>(now) * kEventsPerMs) {
   for (const Layout& layout : restored.layouts) layouts_.intern(layout);
   handed_layouts_ = stored_layouts_ = layouts_.size();
   for (RunRow& row : restored.runs) {
@@ -392,7 +439,8 @@ Collector::Collector(const Options& options, Restored restored, StepArchive& arc
   for (const auto& [id, counts] : restored.steps_by_state) attempts.at(id)->restore_counts(counts);
   for (const RankRow& row : restored.ranks) attempts.at(row.attempt)->restore_rank(row);
   for (SourceRow& row : restored.sources) restore_source(std::move(row), now);
-  for (const Restored::StepInfo& step : restored.unfinished) attempts.at(step.attempt)->restore_step(step, now);
+  for (const Restored::StepInfo& step : restored.unfinished)
+    attempts.at(step.attempt)->restore_step(step, now);
 }
 
 void Collector::restore_source(SourceRow row, UnixMs now) {
@@ -406,10 +454,11 @@ void Collector::restore_source(SourceRow row, UnixMs now) {
     if (!row.gone) it->second->source_changed(row.rank, row.host, true, false, now);
   }
   Source& source = sources_[row.key];
-  source.received_seq = row.committed_seq;
+  source.received_seq = source.acked_seq = row.committed_seq;
   source.last_heard = now;
   source.live = !row.gone;
   source.resumed = true;
+  source.attempt_offset = row.attempt_offset;
   source.placed = row.attempt != 0;
   source.row = std::move(row);
 }
@@ -421,7 +470,12 @@ std::shared_ptr<const Snapshot> Collector::snapshot(UnixMs now, const IngestCoun
   snapshot->taken_at = now;
   snapshot->event = events_;
   snapshot->ingest = counters;
-  for (const auto& [name, id] : run_by_name_) snapshot->runs.push_back(view_of(runs_.at(id)));
+  std::uint64_t& over_limit = snapshot->ingest["stages_over_limit"];
+  for (const auto& [name, id] : run_by_name_) {
+    Run& run = runs_.at(id);
+    snapshot->runs.push_back(view_of(run));
+    for (const auto& [number, attempt] : run.attempts) over_limit += attempt->stages_over_limit();
+  }
   return snapshot;
 }
 

@@ -2,6 +2,7 @@
 // acknowledged.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -77,9 +78,10 @@ class Collector {
 
   /// Opens a source or finds it again. `layouts` are all that it has used so far.
   std::variant<Welcomed, Refused> hello(const Hello& hello, const std::vector<Layout>& layouts, UnixMs now);
-  enum class Taken { taken, seen_before, gap };
+  enum class Taken { taken, durable_before, gap };
   /// Takes the items that follow on what is known of the source; anything seen before is passed over, and
-  /// items behind a gap are left for the source to send again. Both call for the last ack once more.
+  /// items behind a gap are left for the source to send again. What was durable before, and a gap, call for
+  /// the last ack once more.
   Taken apply(SourceKey source, const Items& items, UnixMs now);
   AckInfo ack_of(SourceKey source) const;
   void heartbeat(SourceKey source, const std::optional<LineTotals>& lines, UnixMs now);
@@ -99,13 +101,25 @@ class Collector {
   std::shared_ptr<const Snapshot> snapshot(UnixMs now, const IngestCounters& counters);
 
  private:
+  /// What became of items first..last of a source; of several only when nothing else is to be said of them.
+  struct Outcome {
+    std::uint64_t first = 0, last = 0;
+    std::uint64_t DeliveryCounts::*what = nullptr;
+    bool late = false;
+    std::uint32_t invalid_values = 0;
+    void add_to(DeliveryCounts& counts, std::uint64_t items) const;
+  };
   struct Source {
-    SourceRow row;
+    SourceRow row;  // its counts and its offset are those of committed_seq: they never run ahead of it
+    std::uint32_t attempt_offset = 0;                                 // for the next item
+    std::deque<Outcome> outcomes;                                     // of items not yet durable
+    std::deque<std::pair<std::uint64_t, std::uint32_t>> new_offsets;  // first item of each, likewise
     LineTotals lines;
-    std::uint64_t received_seq = 0;
+    std::uint64_t received_seq = 0, acked_seq = 0;
     UnixMs last_heard = 0;
     bool live = false;
-    bool dirty = false;    // something to store or to acknowledge
+    bool heard = false;       // since this collector started
+    bool dirty = false;       // something to store or to acknowledge
     bool handed_out = false;  // given to collect(), not yet committed
     bool resumed = false;  // it went on in the middle of its file, or was known before this collector started
     bool placed = false;   // its attempt_offset is settled
@@ -134,7 +148,9 @@ class Collector {
 
   bool learn_layouts(Source& source, const Items& items);
   void take_news(Source& source, Attempt& attempt, const Items& items, UnixMs now);
-  static void count(Source& source, Attempt& attempt, std::uint64_t DeliveryCounts::*what, std::uint64_t n);
+  static void note(Source& source, Attempt& attempt, const Outcome& outcome);
+  static void settle_source(Source& source, std::uint64_t durable);
+  static void begin_at(Source& source, std::uint32_t offset);
   void take_records(Run& run, Source& source, const Items& items, const PackedRecords& records,
                     std::uint64_t skip, UnixMs now);
   void take_record(Run& run, Source& source, std::uint32_t local_attempt, const RecordView& record,
@@ -158,7 +174,7 @@ class Collector {
   RunId next_run_ = 1;
   AttemptId next_attempt_id_ = 1;
   SourceKey next_source_ = 1;
-  std::uint64_t events_ = 0;
+  std::uint64_t events_;
 };
 
 }  // namespace laggard::core

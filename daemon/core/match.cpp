@@ -76,7 +76,8 @@ class Comparison {
     };
     for (const std::string& key : keys) {
       const std::string a = value_in(mine, key), b = value_in(theirs, key);
-      if (!free.contains(key) && a != b) note("setting " + key, base_.run + " " + a + ", " + other_.run + " " + b);
+      if (!free.contains(key) && a != b)
+        note("setting " + key, base_.run + " " + a + ", " + other_.run + " " + b);
     }
   }
 
@@ -126,7 +127,13 @@ Match match_runs(const std::vector<RunReport>& reports, const Profile& profile) 
     for (const std::string& name : counts) comparison.count(name);
     comparison.settings(free_settings(profile));
   }
-  const bool any_steps = std::all_of(reports.begin(), reports.end(), [](const RunReport& r) { return r.steps > 0; });
+  for (const RunReport& report : reports)
+    for (const auto& [key, ranks] : report.settings_disagree)
+      match.mismatches.push_back({"setting " + key, "rank " + std::to_string(ranks.front()) + " of " +
+                                                        report.run +
+                                                        " says something else than its first rank"});
+  const bool any_steps =
+      std::all_of(reports.begin(), reports.end(), [](const RunReport& r) { return r.steps > 0; });
   if (!any_steps) match.mismatches.push_back({"steps", "a run has no step in its window"});
   match.pass = match.mismatches.empty();
   return match;

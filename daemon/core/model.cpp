@@ -74,12 +74,13 @@ std::optional<StageKind> built_in_kind(std::string_view name) {
   if (is_aside_name(name)) return StageKind::aside;
   const std::vector<std::string> words = words_of(name);
   const bool collective =
-      has_word(words, {"communication", "comm", "allreduce", "allgather", "reducescatter", "alltoall", "barrier",
-                       "recv", "send", "receive", "broadcast", "sync", "synchronize", "nccl"}) ||
+      has_word(words, {"communication", "comm", "allreduce", "allgather", "reducescatter", "alltoall",
+                       "barrier", "recv", "send", "receive", "broadcast", "sync", "synchronize", "nccl"}) ||
       has_pair(words, "all", "reduce") || has_pair(words, "all", "gather") ||
       has_pair(words, "reduce", "scatter") || has_pair(words, "all", "to");
   if (collective) return StageKind::sync;
-  if (has_word(words, {"fetch", "dataloader", "dataloading", "data", "input", "inputs"})) return StageKind::input;
+  if (has_word(words, {"fetch", "dataloader", "dataloading", "data", "input", "inputs"}))
+    return StageKind::input;
   return std::nullopt;
 }
 

@@ -93,16 +93,17 @@ struct ReportBuilder::State {
   std::vector<std::pair<Rank, Settings>> settings;
   std::optional<Step> configured_from, configured_to;
   std::unordered_map<const Layout*, LayoutStages> layout_stages;
-  std::vector<StepFacts> steps;         // in the window, as far as known
-  std::vector<Step> first_steps;        // the first kWarmUpSteps of all
-  std::vector<double> all_walls;        // slowest wall of every step
+  std::vector<StepFacts> steps;   // in the window, as far as known
+  std::vector<Step> first_steps;  // the first kWarmUpSteps of all
+  std::vector<double> all_walls;  // slowest wall of every step
   LeftOut left_out;
 
   State(RunFacts f, const StageTable& s, const LayoutTable& l, const Profile& p, Window w)
       : run(std::move(f)), stages(s), layouts(l), profile(p), asked(w) {
     for (const auto& [child, parent] : profile.parents) {
       const StageId child_id = stages.intern(child), parent_id = stages.intern(parent);
-      if (child_id != kNoStage && parent_id != kNoStage) stages.set_parent(child_id, parent_id, Knowledge::profile);
+      if (child_id != kNoStage && parent_id != kNoStage)
+        stages.set_parent(child_id, parent_id, Knowledge::profile);
     }
     for (const auto& [name, kind] : profile.kinds) {
       const StageId id = stages.intern(name);
@@ -165,7 +166,8 @@ StepFacts ReportBuilder::State::read(const StepRecords& records) {
     if (is_valid(wall) && (slowest == nullptr || wall > slowest->wall_ms())) slowest = &record;
     facts.invalid += count_invalid(record);
     const auto counts = record.counts();
-    for (std::size_t i = 0; i < counts.size(); ++i) add_saturated(facts.counts[record.layout->counts[i]], counts[i]);
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      add_saturated(facts.counts[record.layout->counts[i]], counts[i]);
     facts.work.sample_count += record.sample_indices.size();
     for (const std::int64_t index : record.sample_indices)
       facts.work.sample_hash += mix(static_cast<std::uint64_t>(index));
@@ -173,7 +175,8 @@ StepFacts ReportBuilder::State::read(const StepRecords& records) {
     if (record.rest == nullptr) continue;
     facts.aside = facts.aside || !record.rest->tags.empty();
     for (const Histogram& histogram : record.rest->histograms)
-      for (const auto& [key, count] : histogram.bins) add_saturated(facts.histograms[histogram.name][key], count);
+      for (const auto& [key, count] : histogram.bins)
+        add_saturated(facts.histograms[histogram.name][key], count);
   }
   for (const std::string& name : match_counts_of(profile))
     if (const auto it = facts.counts.find(name); it != facts.counts.end()) facts.work.counts.insert(*it);
@@ -356,8 +359,7 @@ void ReportBuilder::State::sum_counts(RunReport& report) const {
     const auto denominator = report.count_sums.find(ratio.denominator);
     if (numerator != report.count_sums.end() && denominator != report.count_sums.end() &&
         denominator->second != 0) {
-      const double share =
-          static_cast<double>(numerator->second) / static_cast<double>(denominator->second);
+      const double share = static_cast<double>(numerator->second) / static_cast<double>(denominator->second);
       row.percent = 100 * (ratio.complement ? 1 - share : share);
     }
     report.ratios.push_back(row);
@@ -377,8 +379,8 @@ void ReportBuilder::State::compare_settings(RunReport& report) const {
     }
     if (!report.global_batch.has_value()) report.global_batch = other.global_batch;
     if (const auto sentence = contradiction(other);
-        sentence.has_value() && std::find(report.warnings.begin(), report.warnings.end(), *sentence) ==
-                                    report.warnings.end())
+        sentence.has_value() &&
+        std::find(report.warnings.begin(), report.warnings.end(), *sentence) == report.warnings.end())
       report.warnings.push_back(*sentence);
   }
 }

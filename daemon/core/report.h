@@ -28,9 +28,9 @@ struct StageRow {
   StageKind kind = StageKind::work;
   bool exclusive = false;  ///< a parent's time less its children's
   Clock clock = Clock::stream;
-  double mean_ms = kAbsent;     ///< over the steps, on each step's slowest rank; absent counted as 0 there
-  std::uint64_t present = 0;    ///< steps whose slowest rank had it
-  std::uint64_t overlaps = 0;   ///< steps with a negative exclusive time
+  double mean_ms = kAbsent;    ///< over the steps, on each step's slowest rank; absent counted as 0 there
+  std::uint64_t present = 0;   ///< steps whose slowest rank had it
+  std::uint64_t overlaps = 0;  ///< steps with a negative exclusive time
 };
 
 struct RankWall {
@@ -45,9 +45,9 @@ struct RatioRow {
 };
 
 struct LeftOut {
-  std::vector<Step> aside;       ///< tagged, or with an aside stage
-  std::vector<Step> incomplete;  ///< a rank that reported in the window is missing
-  std::vector<Step> no_wall;     ///< no rank had a valid wall
+  std::vector<Step> aside;              ///< tagged, or with an aside stage
+  std::vector<Step> incomplete;         ///< a rank that reported in the window is missing
+  std::vector<Step> no_wall;            ///< no rank had a valid wall
   std::uint64_t before = 0, after = 0;  ///< stored steps outside the window
 };
 
@@ -55,7 +55,7 @@ struct LeftOut {
 struct StepWork {
   Step step = 0;
   std::uint64_t sample_count = 0;
-  std::uint64_t sample_hash = 0;  ///< of the multiset of sample indices over all ranks
+  std::uint64_t sample_hash = 0;               ///< of the multiset of sample indices over all ranks
   std::map<std::string, std::int64_t> counts;  ///< sums over all ranks of the profile's match_counts
   bool operator==(const StepWork&) const = default;
 };
@@ -64,26 +64,26 @@ struct RunReport {
   std::string run;
   std::uint32_t attempt = 1;
   std::uint32_t world_size = 0;
-  std::vector<Rank> ranks;          ///< that reported in the window
-  std::vector<Rank> never_reported; ///< expected, without one record in the attempt
-  std::optional<Step> from, to;     ///< the window that was used
-  std::string window_from;          ///< "asked", "configured" or "all but the first 10"
-  std::uint64_t steps = 0;          ///< steps the figures are over
+  std::vector<Rank> ranks;           ///< that reported in the window
+  std::vector<Rank> never_reported;  ///< expected, without one record in the attempt
+  std::optional<Step> from, to;      ///< the window that was used
+  std::string window_from;           ///< "asked", "configured" or "all but the first 10"
+  std::uint64_t steps = 0;           ///< steps the figures are over
   LeftOut left_out;
 
-  double max_rank_wall_ms = kAbsent;     ///< mean over steps of the slowest rank's wall
+  double max_rank_wall_ms = kAbsent;  ///< mean over steps of the slowest rank's wall
   double largest_rank_mean_ms = kAbsent;
-  double median_wall_ms = kAbsent;       ///< over steps, of the slowest rank's wall
-  double all_steps_mean_ms = kAbsent;    ///< over every stored step, whatever it is
+  double median_wall_ms = kAbsent;     ///< over steps, of the slowest rank's wall
+  double all_steps_mean_ms = kAbsent;  ///< over every stored step, whatever it is
   double all_steps_median_ms = kAbsent;
   std::optional<double> global_batch;
-  double samples_per_s = kAbsent;        ///< global_batch / max-rank wall
+  double samples_per_s = kAbsent;  ///< global_batch / max-rank wall
   std::vector<RankWall> rank_walls;
-  std::vector<StageRow> stages;          ///< both clocks; order: the profile's, then the tree
+  std::vector<StageRow> stages;  ///< both clocks; order: the profile's, then the tree
   std::vector<RatioRow> ratios;
   std::map<std::string, std::int64_t> count_sums;
   std::map<std::string, std::map<std::string, std::int64_t>> histograms;  ///< sums over ranks and steps
-  std::string settings;                  ///< JSON object, of the lowest rank
+  std::string settings;                                                   ///< JSON object, of the lowest rank
   std::map<std::string, std::vector<Rank>> settings_disagree;  ///< key -> ranks whose value is not rank 0's
   std::vector<StepWork> work;
   std::uint64_t invalid_values = 0;
@@ -119,16 +119,16 @@ class ReportBuilder {
 std::set<std::string> free_settings(const Profile& profile);
 
 struct Mismatch {
-  std::string what;  ///< "sample indices", "valid_tokens", "setting seed", "world size", "window"
-  std::string where; ///< "step 14: run1 ..., run2 ..."
+  std::string what;   ///< "sample indices", "valid_tokens", "setting seed", "world size", "window"
+  std::string where;  ///< "step 14: run1 ..., run2 ..."
 };
 
 /// Whether all the runs did the same work, so that their figures can be compared.
 struct Match {
   bool pass = false;
-  bool checked = false;  ///< false for a single run
-  std::vector<std::string> compared;   ///< what was looked at, in words
-  std::vector<Mismatch> mismatches;    ///< the first of each kind
+  bool checked = false;               ///< false for a single run
+  std::vector<std::string> compared;  ///< what was looked at, in words
+  std::vector<Mismatch> mismatches;   ///< the first of each kind
 };
 Match match_runs(const std::vector<RunReport>& reports, const Profile& profile);
 

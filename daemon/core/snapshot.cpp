@@ -17,7 +17,8 @@ DeliveryCounts& DeliveryCounts::operator+=(const DeliveryCounts& other) {
 
 bool is_silent(const AttemptView& attempt, const RankView& rank, UnixMs now) {
   if (rank.ended || rank.finished) return false;
-  const bool behind = attempt.newest_step.has_value() && (!rank.reported || rank.last_step < *attempt.newest_step);
+  const bool behind =
+      attempt.newest_step.has_value() && (!rank.reported || rank.last_step < *attempt.newest_step);
   const UnixMs since = rank.reported ? rank.last_received : attempt.first_received;
   if (now - since <= attempt.silent_after_ms) return false;
   // A rank that is level with the others is not silent because its next step is long, unless nothing feeds
@@ -27,9 +28,8 @@ bool is_silent(const AttemptView& attempt, const RankView& rank, UnixMs now) {
 
 std::uint32_t reporting_at(const AttemptView& attempt, UnixMs now) {
   return static_cast<std::uint32_t>(
-      std::count_if(attempt.ranks.begin(), attempt.ranks.end(), [&](const RankView& rank) {
-        return rank.reported && !is_silent(attempt, rank, now);
-      }));
+      std::count_if(attempt.ranks.begin(), attempt.ranks.end(),
+                    [&](const RankView& rank) { return rank.reported && !is_silent(attempt, rank, now); }));
 }
 
 RunState state_at(const AttemptView& attempt, bool closed, UnixMs now) {

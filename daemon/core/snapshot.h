@@ -17,10 +17,10 @@ struct StepView {
   StepBreakdown breakdown;
   StepState state = StepState::open;
   std::uint32_t expected = 0;
-  std::vector<Rank> missing;       ///< at most kMissingListed of them, ascending
+  std::vector<Rank> missing;  ///< at most kMissingListed of them, ascending
   std::uint32_t missing_count = 0;
   UnixMs first_received = 0;
-  UnixMs settled_at = 0;           ///< when it became complete or partial; 0 while it is open
+  UnixMs settled_at = 0;  ///< when it became complete or partial; 0 while it is open
 };
 inline constexpr std::size_t kMissingListed = 64;
 
@@ -32,7 +32,8 @@ struct StepPoint {
   double wall_max_ms = kAbsent;
   std::optional<Rank> slowest;
   std::optional<Rank> culprit;
-  std::uint64_t event = 0;  ///< number of the change that made it so, counted over the whole collector
+  std::uint64_t event = 0;  ///< number of the change that made it so, counted over the whole collector and
+                            ///< from its start time; 0 for a step that was settled before that
 };
 
 struct RankView {
@@ -77,32 +78,32 @@ struct AttemptView {
   std::uint32_t attempt = 1;
   std::uint32_t world_size = 0;  ///< 0: no record said it; then the ranks seen are expected
   UnixMs first_received = 0, last_received = 0;
-  std::uint32_t expected = 0;                 ///< by world size, and any rank seen beyond it
-  std::vector<RankView> ranks;                ///< ascending
-  std::optional<Step> newest_step;            ///< the largest step any rank has sent
-  std::shared_ptr<const StepView> newest;     ///< that step as it stands
-  std::shared_ptr<const StepView> settled;    ///< the newest complete or partial one: what a screen shows
-  std::vector<StepPoint> history;             ///< the newest kHistoryPoints settled steps, by step
+  std::uint32_t expected = 0;               ///< by world size, and any rank seen beyond it
+  std::vector<RankView> ranks;              ///< ascending
+  std::optional<Step> newest_step;          ///< the largest step any rank has sent
+  std::shared_ptr<const StepView> newest;   ///< that step as it stands
+  std::shared_ptr<const StepView> settled;  ///< the newest complete or partial one: what a screen shows
+  std::vector<StepPoint> history;           ///< the newest kHistoryPoints settled steps, by step
   std::map<StepState, std::uint64_t> steps_by_state;
-  double median_wall_ms = kAbsent;            ///< of the history's walls
-  std::int64_t silent_after_ms = 0;           ///< a rank behind the newest step is silent after this
+  double median_wall_ms = kAbsent;   ///< of the history's walls
+  std::int64_t silent_after_ms = 0;  ///< a rank behind the newest step is silent after this
   std::int64_t stalled_after_ms = 0, lost_after_ms = 0;  ///< without any record
   std::shared_ptr<const StageTable> stages;
-  std::string settings;                       ///< JSON object of the lowest reporting rank; "" without one
+  std::string settings;  ///< JSON object of the lowest reporting rank; "" without one
   DeliveryCounts counts;
   LineTotals lines;
   std::vector<Clash> clashes;
-  std::vector<std::string> warnings;          ///< e.g. settings that contradict themselves
+  std::vector<std::string> warnings;  ///< e.g. settings that contradict themselves
 };
 inline constexpr std::size_t kHistoryPoints = 256;
 
 struct RunView {
   RunId id = 0;
   std::string name;
-  std::vector<std::uint32_t> attempts;            ///< ascending
-  std::shared_ptr<const AttemptView> newest;      ///< the attempt with the highest number
+  std::vector<std::uint32_t> attempts;        ///< ascending
+  std::shared_ptr<const AttemptView> newest;  ///< the attempt with the highest number
   std::map<std::uint32_t, std::shared_ptr<const AttemptView>> live_attempts;  ///< those held in memory
-  bool closed = false;                            ///< closed by hand
+  bool closed = false;                                                        ///< closed by hand
 };
 
 /// Losses and refusals that belong to no attempt, by name ("messages_malformed", ...).
@@ -110,7 +111,7 @@ using IngestCounters = std::map<std::string, std::uint64_t>;
 
 struct Snapshot {
   UnixMs taken_at = 0;
-  std::uint64_t event = 0;  ///< the newest StepPoint::event
+  std::uint64_t event = 0;                           ///< the newest StepPoint::event
   std::vector<std::shared_ptr<const RunView>> runs;  ///< by name
   IngestCounters ingest;
 };

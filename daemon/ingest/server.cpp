@@ -87,8 +87,8 @@ class Server::Loop {
     while (!stopping_) {
       if (!reading_) confirm_stopped_reading();
       const bool may_read = reading_ && !held_.has_value();
-      std::array<zmq::pollitem_t, 2> items{{{nullptr, wake_, ZMQ_POLLIN, 0},
-                                            {socket_.handle(), 0, ZMQ_POLLIN, 0}}};
+      std::array<zmq::pollitem_t, 2> items{
+          {{nullptr, wake_, ZMQ_POLLIN, 0}, {socket_.handle(), 0, ZMQ_POLLIN, 0}}};
       zmq::poll(items.data(), may_read ? 2 : 1, kPollTimeout);
       if ((items[0].revents & ZMQ_POLLIN) != 0) drain_wake();
       send_replies();
@@ -128,7 +128,8 @@ class Server::Loop {
         if (!has_body) body.move(frame);
         has_body = true;
       }
-      std::optional<Message> message = sessions_.receive(peer.to_string_view(), body.to_string_view(), now_(), out_);
+      std::optional<Message> message =
+          sessions_.receive(peer.to_string_view(), body.to_string_view(), now_(), out_);
       for (Outgoing& out : std::exchange(out_, {})) send(out);
       if (message.has_value() && !to_engine_.push(*message)) held_ = std::move(message);
     }

@@ -19,8 +19,8 @@ Outgoing pack(const std::string& peer, const wire::Envelope& envelope) {
 
 std::size_t longest_name(const Layout& layout) {
   std::size_t longest = 0;
-  for (const auto* names : {&layout.stream, &layout.host, &layout.calls, &layout.counts, &layout.int_values,
-                            &layout.values})
+  for (const auto* names :
+       {&layout.stream, &layout.host, &layout.calls, &layout.counts, &layout.int_values, &layout.values})
     for (const std::string& name : *names) longest = std::max(longest, name.size());
   return longest;
 }
@@ -29,9 +29,24 @@ bool is_sound(const Layout& layout) {
   return longest_name(layout) <= limits::kMaxNameBytes && layout.name_count() <= limits::kMaxNamesPerRecord;
 }
 
+bool is_sound(const RecordRest& rest) {
+  std::size_t bins = 0;
+  for (const Histogram& histogram : rest.histograms) {
+    bins += histogram.bins.size();
+    if (histogram.name.size() > limits::kMaxNameBytes) return false;
+  }
+  return bins <= limits::kMaxHistogramBins && rest.extra.size() <= limits::kMaxExtraBytes &&
+         std::all_of(rest.tags.begin(), rest.tags.end(),
+                     [](const std::string& tag) { return tag.size() <= limits::kMaxNameBytes; });
+}
+
 bool is_sound(const PackedRecords& records, Rank rank) {
   const auto& columns = records.columns();
   return records.size() > 0 && records.size() <= limits::kMaxRecordsPerBatch &&
+         std::all_of(columns.sample_counts.begin(), columns.sample_counts.end(),
+                     [](std::uint32_t n) { return n <= limits::kMaxSampleIndices; }) &&
+         std::all_of(columns.rests.begin(), columns.rests.end(),
+                     [](const RecordRest& rest) { return is_sound(rest); }) &&
          std::all_of(columns.ranks.begin(), columns.ranks.end(), [&](Rank r) { return r == rank; }) &&
          std::all_of(columns.steps.begin(), columns.steps.end(), [](Step step) { return step >= 0; });
 }
@@ -79,7 +94,8 @@ std::optional<Message> Sessions::receive(std::string_view peer, std::string_view
   Session& session = sessions_.at(known->second);
   session.last_heard = now;
   switch (envelope.body_case()) {
-    case wire::Envelope::kBatch: return take_batch(session, envelope.batch());
+    case wire::Envelope::kBatch:
+      return take_batch(session, envelope.batch());
     case wire::Envelope::kHeartbeat: {
       wire::Envelope pong;
       pong.set_channel(key.second);
@@ -94,7 +110,8 @@ std::optional<Message> Sessions::receive(std::string_view peer, std::string_view
       erase(session.id);
       return message;
     }
-    default: return malformed();
+    default:
+      return malformed();
   }
 }
 
@@ -110,7 +127,8 @@ std::optional<Message> Sessions::greet(const Key& key, const wire::Hello& hello,
     return refused("this collector speaks protocol version " + std::to_string(kProtocolVersion) +
                    ", the agent version " + std::to_string(hello.protocol_version()) +
                    ": install the same laggard version on both sides");
-  if (const auto why = bad_name(hello.run(), limits::kMaxRunNameBytes)) return refused("the run's name: " + *why);
+  if (const auto why = bad_name(hello.run(), limits::kMaxRunNameBytes))
+    return refused("the run's name: " + *why);
   const wire::Source& source = hello.source();
   if (hello.rank() >= limits::kMaxRank)
     return refused("rank " + std::to_string(hello.rank()) + " is beyond " + std::to_string(limits::kMaxRank));
@@ -126,10 +144,15 @@ std::optional<Message> Sessions::greet(const Key& key, const wire::Hello& hello,
   if (const auto known = by_key_.find(key); known != by_key_.end()) erase(known->second);
   if (sessions_.size() >= limits::kMaxSessions) {
     ++counts_.sessions_refused;
-    return refused("this collector serves " + std::to_string(limits::kMaxSessions) + " sources, the most it can");
+    return refused("this collector serves " + std::to_string(limits::kMaxSessions) +
+                   " sources, the most it can");
   }
   const SessionId id = next_++;
-  sessions_[id] = {.id = id, .peer = key.first, .channel = key.second, .rank = hello.rank(), .layouts = layouts,
+  sessions_[id] = {.id = id,
+                   .peer = key.first,
+                   .channel = key.second,
+                   .rank = hello.rank(),
+                   .layouts = layouts,
                    .last_heard = now};
   by_key_[key] = id;
 
@@ -186,8 +209,11 @@ std::optional<Message> Sessions::take_batch(Session& session, const wire::Batch&
         return malformed();
       items.what = core::ConfigItem{batch.config().world_size(), batch.config().settings()};
       break;
-    case wire::Batch::kEnd: items.what = core::EndItem{}; break;
-    default: return malformed();
+    case wire::Batch::kEnd:
+      items.what = core::EndItem{};
+      break;
+    default:
+      return malformed();
   }
   counts_.items += items.count();
   return message;

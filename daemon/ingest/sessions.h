@@ -31,11 +31,11 @@ struct Counts {
   std::uint64_t messages_malformed = 0;  ///< no message of ours, or one that contradicts itself
   std::uint64_t hellos = 0;
   std::uint64_t hellos_refused = 0;
-  std::uint64_t unknown_sessions = 0;    ///< items on a channel without a Hello; the agent is told to say it
-  std::uint64_t items = 0;               ///< handed to the engine
-  std::uint64_t replies_unsent = 0;      ///< the peer was gone or did not read
-  std::uint64_t sessions = 0;            ///< open now
-  std::uint64_t sessions_refused = 0;    ///< over limits::kMaxSessions
+  std::uint64_t unknown_sessions = 0;  ///< items on a channel without a Hello; the agent is told to say it
+  std::uint64_t items = 0;             ///< handed to the engine
+  std::uint64_t replies_unsent = 0;    ///< the peer was gone or did not read
+  std::uint64_t sessions = 0;          ///< open now
+  std::uint64_t sessions_refused = 0;  ///< over limits::kMaxSessions
 };
 
 /// Turns messages of peers into messages to the engine, and the engine's replies into messages to peers.

@@ -101,7 +101,8 @@ core::Welcomed TestSource::hello(core::UnixMs now, bool resumed, std::uint32_t a
 core::Collector::Taken TestSource::config(const std::string& settings, std::uint32_t world_size,
                                           core::UnixMs now) {
   return collector_.apply(
-      key_, {.first_seq = next_seq++, .attempt = attempt, .what = core::ConfigItem{world_size, settings}}, now);
+      key_, {.first_seq = next_seq++, .attempt = attempt, .what = core::ConfigItem{world_size, settings}},
+      now);
 }
 
 core::Collector::Taken TestSource::send(const TestRecord& record, core::UnixMs now) {

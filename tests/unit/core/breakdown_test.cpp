@@ -26,8 +26,11 @@ class Breakdown : public ::testing::Test {
     const StageId child_id = stages.intern(child), parent_id = stages.intern(parent);
     ASSERT_TRUE(stages.set_parent(child_id, parent_id, Knowledge::profile));
   }
-  void sync(const std::string& name) { stages.set_kind(stages.intern(name), StageKind::sync, Knowledge::profile); }
-  const StageBreakdown* find(const StepBreakdown& step, const std::string& name, Clock clock = Clock::stream) {
+  void sync(const std::string& name) {
+    stages.set_kind(stages.intern(name), StageKind::sync, Knowledge::profile);
+  }
+  const StageBreakdown* find(const StepBreakdown& step, const std::string& name,
+                             Clock clock = Clock::stream) {
     for (const StageBreakdown& stage : step.stages)
       if (stages[stage.stage].name == name && stage.clock == clock) return &stage;
     return nullptr;
@@ -38,7 +41,8 @@ class Breakdown : public ::testing::Test {
 };
 
 TEST_F(Breakdown, SlowestIsTheLargestWallAndTheLowestRankOnATie) {
-  const StepBreakdown step = of({{.rank = 2, .step = 1, .wall_ms = 7}, {.rank = 1, .step = 1, .wall_ms = 7},
+  const StepBreakdown step = of({{.rank = 2, .step = 1, .wall_ms = 7},
+                                 {.rank = 1, .step = 1, .wall_ms = 7},
                                  {.rank = 0, .step = 1, .wall_ms = 5}});
   EXPECT_EQ(step.slowest, 1U);
   EXPECT_EQ(step.wall.min_rank, 0U);
@@ -48,18 +52,22 @@ TEST_F(Breakdown, SlowestIsTheLargestWallAndTheLowestRankOnATie) {
 }
 
 TEST_F(Breakdown, WallsWithinAThousandthAreANearTie) {
-  EXPECT_TRUE(of({{.rank = 0, .step = 1, .wall_ms = 10000}, {.rank = 1, .step = 1, .wall_ms = 10010}}).near_tie);
-  EXPECT_FALSE(of({{.rank = 0, .step = 1, .wall_ms = 10000}, {.rank = 1, .step = 1, .wall_ms = 10011}}).near_tie);
+  EXPECT_TRUE(
+      of({{.rank = 0, .step = 1, .wall_ms = 10000}, {.rank = 1, .step = 1, .wall_ms = 10010}}).near_tie);
+  EXPECT_FALSE(
+      of({{.rank = 0, .step = 1, .wall_ms = 10000}, {.rank = 1, .step = 1, .wall_ms = 10011}}).near_tie);
   EXPECT_FALSE(of({{.rank = 0, .step = 1, .wall_ms = 10000}}).near_tie);
 }
 
 // A04 and A11: what is no usable number neither wins nor loses, and is counted.
 TEST_F(Breakdown, BadWallsTakeNoPart) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
-  const StepBreakdown step =
-      of({{.rank = 0, .step = 1, .wall_ms = nan}, {.rank = 1, .step = 1, .wall_ms = inf},
-          {.rank = 2, .step = 1, .wall_ms = -3}, {.rank = 3, .step = 1, .wall_ms = kNull},
-          {.rank = 4, .step = 1, .wall_ms = 9}, {.rank = 5, .step = 1, .wall_ms = 8}});
+  const StepBreakdown step = of({{.rank = 0, .step = 1, .wall_ms = nan},
+                                 {.rank = 1, .step = 1, .wall_ms = inf},
+                                 {.rank = 2, .step = 1, .wall_ms = -3},
+                                 {.rank = 3, .step = 1, .wall_ms = kNull},
+                                 {.rank = 4, .step = 1, .wall_ms = 9},
+                                 {.rank = 5, .step = 1, .wall_ms = 8}});
   EXPECT_EQ(step.slowest, 4U);
   EXPECT_EQ(step.wall.present, 2U);
   EXPECT_DOUBLE_EQ(step.wall.mean, 8.5);
@@ -79,7 +87,10 @@ TEST_F(Breakdown, AnAbsentStageIsNotZero) {
   EXPECT_DOUBLE_EQ(recv->spread.mean, 650);
   EXPECT_DOUBLE_EQ(recv->spread.median, 650);
   EXPECT_EQ(recv->spread.max_rank, 2U);
+  EXPECT_DOUBLE_EQ(recv->others_median_ms, 400);  // of rank 1 alone: rank 2 is the slowest
+  EXPECT_DOUBLE_EQ(recv->others_max_ms, 400);
   EXPECT_EQ(state_of(find(step, "embed")->slowest_ms), ValueState::absent);  // rank 2 has none
+  EXPECT_DOUBLE_EQ(find(step, "embed")->others_median_ms, 300);
 }
 
 // A09: exclusive times of a nest, on the slowest rank; a negative one is shown as it is.
@@ -89,9 +100,14 @@ TEST_F(Breakdown, ExclusiveTimes) {
   inside("language_forward", "forward_and_loss");
   inside("vggt_single", "geometry_total");
   const auto step_with = [&](double geometry) {
-    return of({{.rank = 0, .step = 1, .wall_ms = 14600,
-                .stream = {{"vision_forward", 600}, {"geometry_total", geometry}, {"vggt_single", 4000},
-                           {"language_forward", 2700}, {"forward_and_loss", 8310}}}});
+    return of({{.rank = 0,
+                .step = 1,
+                .wall_ms = 14600,
+                .stream = {{"vision_forward", 600},
+                           {"geometry_total", geometry},
+                           {"vggt_single", 4000},
+                           {"language_forward", 2700},
+                           {"forward_and_loss", 8310}}}});
   };
   const StepBreakdown fine = step_with(5000);
   EXPECT_DOUBLE_EQ(find(fine, "forward_and_loss")->slowest_exclusive_ms, 10);
@@ -108,7 +124,7 @@ TEST_F(Breakdown, ANullChildMakesTheExclusiveTimeUnknown) {
           {.rank = 1, .step = 1, .wall_ms = 9, .stream = {{"whole", 3}, {"a", 1}, {"b", 1}}}});
   EXPECT_EQ(state_of(find(step, "whole")->slowest_exclusive_ms), ValueState::absent);
   EXPECT_EQ(find(step, "a")->null, 1U);
-  EXPECT_EQ(step.own.present, 1U);       // rank 0's own time cannot be known
+  EXPECT_EQ(step.own.present, 1U);        // rank 0's own time cannot be known
   EXPECT_EQ(step.culprit, std::nullopt);  // so nobody is blamed
 }
 
@@ -118,8 +134,11 @@ TEST_F(Breakdown, TheCulpritIsTheRankThatWaitsLeast) {
   std::vector<TestRecord> records;
   for (Rank rank = 0; rank < 4; ++rank) {
     const double forward = rank == 2 ? 9500 : 8000;
-    records.push_back({.rank = rank, .step = 1, .wall_ms = 15600,
-                       .stream = {{"forward", forward}, {"backward", 15500 - forward}, {"micro_step_total", 15520}}});
+    records.push_back(
+        {.rank = rank,
+         .step = 1,
+         .wall_ms = 15600,
+         .stream = {{"forward", forward}, {"backward", 15500 - forward}, {"micro_step_total", 15520}}});
   }
   inside("forward", "micro_step_total");
   inside("backward", "micro_step_total");
@@ -143,9 +162,10 @@ TEST_F(Breakdown, NobodyIsBlamedForAPercentOrLess) {
 }
 
 TEST_F(Breakdown, OneClockIsComparedAndNamed) {
-  const StepBreakdown mixed = of({{.rank = 0, .step = 1, .wall_ms = 9, .stream = {{"f", 5}}, .host = {{"f", 1}}},
-                                  {.rank = 1, .step = 1, .wall_ms = 9, .stream = {{"f", 5}}, .host = {{"f", 1}}},
-                                  {.rank = 2, .step = 1, .wall_ms = 9, .host = {{"f", 9}}}});
+  const StepBreakdown mixed =
+      of({{.rank = 0, .step = 1, .wall_ms = 9, .stream = {{"f", 5}}, .host = {{"f", 1}}},
+          {.rank = 1, .step = 1, .wall_ms = 9, .stream = {{"f", 5}}, .host = {{"f", 1}}},
+          {.rank = 2, .step = 1, .wall_ms = 9, .host = {{"f", 9}}}});
   EXPECT_EQ(mixed.clock, Clock::stream);
   EXPECT_EQ(mixed.own.present, 2U);
   EXPECT_EQ(mixed.culprit, std::nullopt);
@@ -161,7 +181,9 @@ TEST_F(Breakdown, TagsAndAsideStagesTakeAStepOutOfWindows) {
 TEST_F(Breakdown, DoesNotDependOnTheOrderOfArrival) {
   std::vector<TestRecord> records;
   for (Rank rank = 0; rank < 7; ++rank)
-    records.push_back({.rank = rank, .step = 1, .wall_ms = 1000 + 0.1 * rank,
+    records.push_back({.rank = rank,
+                       .step = 1,
+                       .wall_ms = 1000 + 0.1 * rank,
                        .stream = {{"f", 100.0 / 3 * (rank + 1)}, {"b", 0.1 * rank}}});
   const StepBreakdown forth = of(records);
   std::reverse(records.begin(), records.end());
@@ -174,8 +196,10 @@ TEST_F(Breakdown, DoesNotDependOnTheOrderOfArrival) {
 
 TEST(StepRecords, KeepsBlocksApart) {
   LayoutTable layouts;
-  const StepRecords step = step_of({{.rank = 2047, .step = 1, .wall_ms = 3}, {.rank = 0, .step = 1, .wall_ms = 1},
-                                    {.rank = 1024, .step = 1, .wall_ms = 2}}, layouts);
+  const StepRecords step = step_of({{.rank = 2047, .step = 1, .wall_ms = 3},
+                                    {.rank = 0, .step = 1, .wall_ms = 1},
+                                    {.rank = 1024, .step = 1, .wall_ms = 2}},
+                                   layouts);
   EXPECT_EQ(step.ranks(), (std::vector<Rank>{0, 1024, 2047}));
   ASSERT_EQ(step.blocks().size(), 2U);
   EXPECT_EQ(step.blocks()[1].size(), 2U);

@@ -6,14 +6,15 @@ namespace laggard::core {
 namespace {
 
 TEST(BuiltInKind, KnowsCommonNames) {
-  for (const char* name : {"backward_and_communication", "grads-reduce-scatter", "all_reduce", "params-all-gather",
-                           "recv_forward", "forward-send", "barrier", "nccl_allreduce"})
+  for (const char* name : {"backward_and_communication", "grads-reduce-scatter", "all_reduce",
+                           "params-all-gather", "recv_forward", "forward-send", "barrier", "nccl_allreduce"})
     EXPECT_EQ(built_in_kind(name), StageKind::sync) << name;
   for (const char* name : {"checkpoint_save", "checkpointing", "eval", "evaluation", "logging", "Eval step"})
     EXPECT_EQ(built_in_kind(name), StageKind::aside) << name;
   for (const char* name : {"batch_fetch_and_count", "data", "prepare_inputs"})
     EXPECT_EQ(built_in_kind(name), StageKind::input) << name;
-  for (const char* name : {"forward", "backward", "optimizer", "deepspeed_step", "medieval", "command", "metadata"})
+  for (const char* name :
+       {"forward", "backward", "optimizer", "deepspeed_step", "medieval", "command", "metadata"})
     EXPECT_EQ(built_in_kind(name), std::nullopt) << name;
 }
 

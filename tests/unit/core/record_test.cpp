@@ -49,8 +49,13 @@ TEST(ContentHash, DoesNotDependOnTheOrderOfKeys) {
 }
 
 TEST(ContentHash, SeesEveryPartOfARecord) {
-  const TestRecord base{.rank = 0, .step = 1, .wall_ms = 5, .stream = {{"f", 1}}, .host = {{"f", 1}},
-                        .counts = {{"n", 3}}, .samples = {7, 8}};
+  const TestRecord base{.rank = 0,
+                        .step = 1,
+                        .wall_ms = 5,
+                        .stream = {{"f", 1}},
+                        .host = {{"f", 1}},
+                        .counts = {{"n", 3}},
+                        .samples = {7, 8}};
   std::vector<TestRecord> others(8, base);
   others[0].wall_ms = 6;
   others[1].stream[0].second = kNull;
@@ -64,13 +69,15 @@ TEST(ContentHash, SeesEveryPartOfARecord) {
 }
 
 TEST(PackedRecords, BlockKeepsEveryBit) {
-  const TestRecord record{.rank = 1030, .step = 9, .wall_ms = 0.1 + 0.2,
-                          .stream = {{"a", kNull}, {"b", kText}, {"c", -0.0},
-                                     {"d", std::numeric_limits<double>::quiet_NaN()}},
-                          .host = {{"a", -std::numeric_limits<double>::infinity()}},
-                          .counts = {{"n", std::numeric_limits<std::int64_t>::min()}},
-                          .samples = {std::numeric_limits<std::int64_t>::max(), -1},
-                          .rest = {.histograms = {{"h", {{"(8, 3154)", 1}}}}, .tags = {"eval"}, .extra = "{}"}};
+  const TestRecord record{
+      .rank = 1030,
+      .step = 9,
+      .wall_ms = 0.1 + 0.2,
+      .stream = {{"a", kNull}, {"b", kText}, {"c", -0.0}, {"d", std::numeric_limits<double>::quiet_NaN()}},
+      .host = {{"a", -std::numeric_limits<double>::infinity()}},
+      .counts = {{"n", std::numeric_limits<std::int64_t>::min()}},
+      .samples = {std::numeric_limits<std::int64_t>::max(), -1},
+      .rest = {.histograms = {{"h", {{"(8, 3154)", 1}}}}, .tags = {"eval"}, .extra = "{}"}};
   LayoutTable layouts;
   PackedRecords packed, back;
   record.pack(layouts, packed);
@@ -89,7 +96,8 @@ TEST(PackedRecords, BlockKeepsEveryBit) {
 TEST(PackedRecords, RefusesColumnsThatDoNotFit) {
   LayoutTable layouts;
   PackedRecords packed;
-  TestRecord{.rank = 0, .step = 1, .wall_ms = 5, .stream = {{"f", 1}}, .samples = {1, 2}}.pack(layouts, packed);
+  TestRecord{.rank = 0, .step = 1, .wall_ms = 5, .stream = {{"f", 1}}, .samples = {1, 2}}.pack(layouts,
+                                                                                               packed);
   const auto layout_of = [&](LayoutId id) { return layouts.find(id); };
   const auto refused = [&](auto spoil) {
     PackedRecords::Columns columns = packed.columns();

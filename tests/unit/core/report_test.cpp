@@ -16,7 +16,10 @@ class ReportTest : public ::testing::Test {
     for (const auto& records : steps)
       for (const TestRecord& record : records)
         for (const auto& [name, time] : record.stream) stages.intern(name);
-    ReportBuilder builder({.run = run, .attempt = 1, .world_size = world_size, .settings = settings,
+    ReportBuilder builder({.run = run,
+                           .attempt = 1,
+                           .world_size = world_size,
+                           .settings = settings,
                            .known_ranks = known_ranks},
                           stages, layouts, profile, window);
     for (const auto& records : steps) builder.add(step_of(records, layouts));
@@ -128,8 +131,9 @@ TEST_F(ReportTest, ExclusiveRowsAndTheProfilesOrder) {
 
 TEST_F(ReportTest, RatiosAreOfSumsAndNeverOfNothing) {
   profile.ratios = {{"padding %", "valid", "slots", true}, {"lost %", "lost", "slots", false}};
-  const RunReport r = report({{{.rank = 0, .step = 1, .wall_ms = 10, .counts = {{"valid", 10}, {"slots", 20}}},
-                               {.rank = 1, .step = 1, .wall_ms = 10, .counts = {{"valid", 80}, {"slots", 80}}}}});
+  const RunReport r =
+      report({{{.rank = 0, .step = 1, .wall_ms = 10, .counts = {{"valid", 10}, {"slots", 20}}},
+               {.rank = 1, .step = 1, .wall_ms = 10, .counts = {{"valid", 80}, {"slots", 80}}}}});
   EXPECT_DOUBLE_EQ(r.ratios[0].percent, 10);
   EXPECT_EQ(state_of(r.ratios[1].percent), ValueState::absent);
 }
@@ -146,10 +150,13 @@ class MatchTest : public ReportTest {
   RunReport run_with(const std::string& name, bool swapped, std::int64_t tokens = 50,
                      std::vector<std::int64_t> extra = {7, 8}) {
     run = name;
-    std::vector<TestRecord> step{{.rank = 0, .step = 1, .wall_ms = 10, .counts = {{"valid_tokens", tokens}},
-                                  .samples = {1, 2}},
-                                 {.rank = 1, .step = 1, .wall_ms = 10, .counts = {{"valid_tokens", 100 - tokens}},
-                                  .samples = std::move(extra)}};
+    std::vector<TestRecord> step{
+        {.rank = 0, .step = 1, .wall_ms = 10, .counts = {{"valid_tokens", tokens}}, .samples = {1, 2}},
+        {.rank = 1,
+         .step = 1,
+         .wall_ms = 10,
+         .counts = {{"valid_tokens", 100 - tokens}},
+         .samples = std::move(extra)}};
     if (swapped) std::swap(step[0].samples, step[1].samples);
     return report({step});
   }
