@@ -9,12 +9,12 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "agent/collector_link.h"
 #include "agent/file_feed.h"
 #include "agent/file_watch.h"
 #include "agent/session.h"
+#include "agent/utf8.h"
 #include "daemon/base/error.h"
 
 namespace laggard::agent {
@@ -32,9 +32,10 @@ constexpr auto kTick = 250ms;
 constexpr auto kByeLinger = 500ms;
 constexpr auto kWarnWithout = 1s;  // without a collector, before that is worth a line
 
+// Also true of what cannot be told: opening it says why.
 bool exists(const std::string& path) {
   std::error_code error;
-  return std::filesystem::exists(path, error);
+  return std::filesystem::exists(path, error) || error;
 }
 
 // A name with a star in it that exists is a name.
@@ -55,6 +56,14 @@ std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
+// The path that log rotation made this one of: without its last dot and digits; "" when it has none.
+std::string base_of(const std::string& path) {
+  const std::size_t dot = path.find_last_of('.');
+  const bool numbered = dot != std::string::npos && dot + 1 < path.size() &&
+                        path.find_first_not_of("0123456789", dot + 1) == std::string::npos;
+  return numbered ? path.substr(0, dot) : std::string();
+}
+
 class Delivery {
  public:
   explicit Delivery(const DeliveryOptions& options);
@@ -65,6 +74,7 @@ class Delivery {
     std::unique_ptr<FileFeed> feed;
     std::string collector_id;  // of the collector that its items went to; "" before the first Welcome
     std::uint64_t resumed_behind_line = 0;
+    std::string problem;  // why it cannot be opened, as last logged
     bool watched = false;
     bool unread = true;  // lines may be there
     bool finished = false;
@@ -73,6 +83,7 @@ class Delivery {
 
   void add_files();
   void add_file(const std::string& path);
+  bool is_read_through_base(const std::string& path) const;
   void start_feed(Followed& followed, bool from_progress);
   void start_again(Followed& followed);
   void register_sources(Followed& followed);
@@ -81,6 +92,7 @@ class Delivery {
   void check_collector(std::uint32_t channel);
   void note_changes(Time now);
   bool read_files(Time now);
+  void note_problem(Followed& followed);
   void send(Time now);
   void keep_progress(Time now);
   void wait(Time now);
@@ -115,22 +127,28 @@ Delivery::Delivery(const DeliveryOptions& options)
 }
 
 void Delivery::add_files() {
+  std::vector<std::string> named, matched;
   for (const std::string& file : options_.files) {
-    if (is_pattern(file)) {
-      for (const std::string& match : matches(file)) add_file(absolute(match));
-    } else {
-      add_file(absolute(file));
-    }
+    if (!is_pattern(file)) named.push_back(absolute(file));
+    // What appears beside a file that is followed already is what rotation made of that one. It is not when
+    // both appear at once, as at the start.
+    else
+      for (const std::string& match : matches(file))
+        if (!files_.contains(base_of(absolute(match)))) matched.push_back(absolute(match));
   }
+  for (const std::string& path : named) add_file(path);
+  for (const std::string& path : matched)
+    if (!is_read_through_base(path)) add_file(path);
+}
+
+// True of what was rotated while no agent ran: its base file goes on in it where an earlier agent stopped.
+bool Delivery::is_read_through_base(const std::string& path) const {
+  const auto base = files_.find(base_of(path));
+  return base != files_.end() && base->second.resumed_behind_line > 0 && !progress_->load(path);
 }
 
 void Delivery::add_file(const std::string& path) {
   if (files_.contains(path)) return;
-  // What rotation made of a followed file is read through that one.
-  const std::size_t dot = path.find_last_of('.');
-  if (dot != std::string::npos && path.find_first_not_of("0123456789", dot + 1) == std::string::npos &&
-      files_.contains(path.substr(0, dot)))
-    return;
   Followed& followed = files_[path];
   followed.feed = std::make_unique<FileFeed>(path, sources_);
   start_feed(followed, progress_.has_value());
@@ -149,7 +167,7 @@ void Delivery::start_feed(Followed& followed, bool from_progress) {
 
 // What was read is worth nothing to another collector, or to one that lost it.
 void Delivery::start_again(Followed& followed) {
-  spdlog::info("{} is read again from its start: the collector does not have what was delivered before",
+  spdlog::info("{} is read again from its start: the collector lacks lines that were read before",
                followed.feed->path());
   for (auto& [channel, entry] : sessions_)
     if (entry.second == &followed && link_.is_ready()) link_.send(encode_bye(channel, false));
@@ -213,7 +231,9 @@ bool Delivery::read_files(Time now) {
   for (auto& [path, followed] : files_) {
     if (followed.finished || (!followed.unread && now < followed.look_at)) continue;
     if (followed.feed->window_bytes() >= limits::kWindowBytes / files_.size()) continue;
+    if (files_.contains(base_of(path))) followed.feed->keep_to_file();
     followed.unread = followed.feed->pump();
+    note_problem(followed);
     if (!followed.unread && options_.once) {
       followed.feed->finish();
       followed.finished = true;
@@ -223,6 +243,17 @@ bool Delivery::read_files(Time now) {
     more |= followed.unread && !followed.feed->full();
   }
   return more;
+}
+
+// With `once` nothing was sent by then: every file is opened before the first message goes out.
+void Delivery::note_problem(Followed& followed) {
+  const std::string& problem = followed.feed->follower().problem();
+  if (problem == followed.problem) return;
+  followed.problem = problem;
+  if (problem.empty()) return;
+  const std::string& path = followed.feed->path();
+  if (options_.once) throw Error("cannot read " + path + ": " + problem);
+  spdlog::warn("cannot read {}, trying on: {}", path, problem);
 }
 
 void Delivery::send(Time now) {
@@ -390,6 +421,7 @@ std::vector<StageInfo> stages_of(const Profile& profile) {
 }
 
 DeliveryReport deliver_files(const DeliveryOptions& options) {
+  if (!is_utf8(options.run)) throw Error("the run's name is not UTF-8");
   if (options.once) {
     for (const std::string& file : options.files)
       if (is_pattern(file) ? matches(file).empty() : !exists(file)) throw Error("no such file: " + file);

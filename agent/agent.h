@@ -66,7 +66,8 @@ struct DeliveryReport {
 std::vector<StageInfo> stages_of(const Profile& profile);
 
 /// Runs a delivery to its end: of the files with `once`, else until `stop_fd` becomes readable. Throws Error
-/// for an address that cannot be one; all else is in the report.
+/// for an address or a run's name that cannot be one and, with `once`, for a file that cannot be read; all
+/// else is in the report.
 DeliveryReport deliver_files(const DeliveryOptions& options);
 
 }  // namespace laggard::agent

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <random>
 
+#include "agent/utf8.h"
+
 namespace laggard::agent {
 namespace {
 
@@ -50,7 +52,7 @@ std::unique_ptr<RankSource> SourceFactory::make(const std::string& origin, Rank 
               .resumed = resumed,
               .stages = stages_};
   hello.source.id = random_id();
-  hello.source.origin = origin;
+  hello.source.origin = escape_to_utf8(origin);
   return std::make_unique<RankSource>(++next_channel_, std::move(hello), start.attempts);
 }
 
@@ -131,12 +133,6 @@ void FileFeed::take(std::uint64_t line_number, const ParsedLine& parsed) {
   feed->ended = parsed.kind == LineKind::end;
 }
 
-std::uint64_t FileFeed::uncommitted() const {
-  std::uint64_t out = 0;
-  for (const auto& [rank, feed] : ranks_) out += feed.source->uncommitted();
-  return out;
-}
-
 std::size_t FileFeed::window_bytes() const {
   std::size_t out = 0;
   for (const auto& [rank, feed] : ranks_) out += feed.source->window_bytes();
@@ -150,7 +146,7 @@ void FileFeed::begin_checkpoint() {
   checkpoint_.emplace();
   checkpoint_->progress.place = *place;
   for (const auto& [rank, feed] : ranks_) {
-    checkpoint_->progress.ranks[rank].attempts = feed.source->attempts();
+    checkpoint_->progress.ranks[rank] = {feed.source->attempts(), feed.source->attempt_offset()};
     checkpoint_->needs.emplace_back(feed.source.get(), feed.source->last_seq());
   }
 }
@@ -161,7 +157,13 @@ std::optional<FileProgress> FileFeed::take_checkpoint() {
     if (source->committed_seq() < seq) return std::nullopt;
   FileProgress progress = std::move(checkpoint_->progress);
   checkpoint_.reset();
-  for (auto& [rank, state] : progress.ranks) state.attempt_offset = ranks_.at(rank).source->attempt_offset();
+  const bool same_offsets = std::ranges::all_of(progress.ranks, [&](const auto& entry) {
+    return entry.second.attempt_offset == ranks_.at(entry.first).source->attempt_offset();
+  });
+  if (!same_offsets) {
+    begin_checkpoint();
+    return std::nullopt;
+  }
   kept_ = progress.place;
   return progress;
 }

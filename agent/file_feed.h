@@ -51,18 +51,21 @@ class FileFeed {
   /// Takes the unfinished last line for a whole one; the file will not grow any more.
   void finish();
 
+  /// See FileFollower.
+  void keep_to_file() { follower_.keep_to_file(); }
+
   const std::string& path() const { return follower_.path(); }
   const FileFollower& follower() const { return follower_; }
   const LineCounts& counts() const { return counts_; }
   const std::map<Rank, RankFeed>& ranks() const { return ranks_; }
   /// The sources made since the last call.
   std::vector<RankSource*> take_new_sources() { return std::exchange(new_sources_, {}); }
-  std::uint64_t uncommitted() const;
   std::size_t window_bytes() const;
 
   /// Notes the present place; it becomes progress once all that was read before it is committed.
   void begin_checkpoint();
-  /// The noted place when everything before it is committed by now, without the collector's id.
+  /// The noted place when everything before it is committed by now, without the collector's id. When a rank's
+  /// attempts were renumbered since, perhaps because of what stands behind that place, a new one is noted.
   std::optional<FileProgress> take_checkpoint();
 
  private:

@@ -1,11 +1,14 @@
 #include "agent/file_follower.h"
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <vector>
 
@@ -58,7 +61,14 @@ std::vector<std::string> rotated_files(const std::string& path) {
 bool FileFollower::open(const std::string& path, std::uint64_t offset) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status {};
-  if (fd < 0 || ::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+  if (fd < 0 || ::fstat(fd, &status) != 0) {
+    problem_ = errno == ENOENT ? "" : std::strerror(errno);
+  } else if (!S_ISREG(status.st_mode)) {
+    problem_ = S_ISDIR(status.st_mode) ? "it is a directory" : "it is no regular file";
+  } else {
+    problem_.clear();
+  }
+  if (fd < 0 || !problem_.empty()) {
     if (fd >= 0) ::close(fd);
     return false;
   }
@@ -71,7 +81,7 @@ bool FileFollower::open(const std::string& path, std::uint64_t offset) {
 }
 
 void FileFollower::start_at(std::uint64_t offset) {
-  read_offset_ = consumed_ = offset;
+  read_offset_ = consumed_ = seen_size_ = offset;
   line_number_ = 0;
   head_ = read_at(fd_, 0, std::min<std::uint64_t>(offset, kHeadBytes));
   tail_ = tail_before(fd_, offset);
@@ -127,6 +137,9 @@ std::optional<FileFollower::Line> FileFollower::next() {
     if (const auto tail = take_tail()) return tail;
     if (read == Read::truncated) {
       ++truncations_;
+      if (seen_size_ > read_offset_)
+        spdlog::warn("{} was truncated: at least {} bytes of it were never read", path_,
+                     seen_size_ - read_offset_);
       start_at(0);
     } else if (!open(successor(), 0)) {
       return std::nullopt;
@@ -145,10 +158,12 @@ FileFollower::Read FileFollower::read_on() {
   // After reading, so that bytes of another content cannot slip in between; and even when there is nothing to
   // read, because a file that was truncated may have its old size again.
   if (!is_what_was_read()) return Read::truncated;
+  seen_size_ = size;
   if (!chunk.empty()) {
     remember(chunk);
     return Read::more;
   }
+  if (keeps_to_file_) return Read::nothing;
   struct stat named {};
   if (::stat(path_.c_str(), &named) != 0 || (named.st_ino == inode_ && named.st_dev == device_))
     return Read::nothing;

@@ -48,7 +48,13 @@ class FileFollower {
   std::optional<Line> take_tail();
   bool has_tail() const { return begin_ < buffer_.size() || skipping_; }
 
+  /// Never goes on in the file that takes the name over; for what rotation made of another followed file,
+  /// which the next rotation renames.
+  void keep_to_file() { keeps_to_file_ = true; }
+
   const std::string& path() const { return path_; }
+  /// Why the file cannot be opened; "" when it is open or does not exist. Each look tries again.
+  const std::string& problem() const { return problem_; }
   /// Where the last line handed out ended; nothing when no file was read.
   std::optional<FilePlace> place() const;
   /// How often the file was truncated: lines written just before that may never have been seen.
@@ -72,9 +78,12 @@ class FileFollower {
   std::string successor();
 
   const std::string path_;
+  bool keeps_to_file_ = false;
+  std::string problem_;
   int fd_ = -1;
   std::uint64_t device_ = 0, inode_ = 0;
   std::uint64_t read_offset_ = 0;  // where the next bytes of the file are read
+  std::uint64_t seen_size_ = 0;    // of the file when it was read last
   std::uint64_t consumed_ = 0;     // where the last line handed out ended
   std::uint64_t line_number_ = 0;
   std::string head_, tail_;  // the first bytes of the file, and the last before read_offset_

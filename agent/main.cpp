@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr int kFine = 0, kUsage = 2, kUnreachable = 3;
+constexpr int kFine = 0, kFailed = 1, kUsage = 2, kUnreachable = 3;
 
 constexpr const char* kExamples = R"(Examples:
   laggard-agent --run mine /logs/rank*.jsonl          follow the files of a job on this host
@@ -25,7 +25,8 @@ constexpr const char* kExamples = R"(Examples:
 Files are followed until SIGTERM or SIGINT; what is there then is delivered within 2 s. At its end the agent
 prints what became of every line. Progress is kept in $LAGGARD_STATE_DIR, else in
 $XDG_STATE_HOME/laggard/agent, else in ~/.local/state/laggard/agent.
-Exit codes: 0 fine, 2 usage, 3 collector unreachable with --once (nothing heard for 10 s) or refusing.)";
+Exit codes: 0 fine, 1 failed, 2 usage or a file that --once cannot read, 3 collector unreachable with --once
+(nothing heard for 10 s) or refusing.)";
 
 struct Arguments {
   laggard::agent::DeliveryOptions delivery;
@@ -35,7 +36,11 @@ struct Arguments {
 void declare(CLI::App& app, Arguments& arguments) {
   laggard::agent::DeliveryOptions& delivery = arguments.delivery;
   delivery.collector = "tcp://127.0.0.1:17600";
-  app.add_option("files", delivery.files, "JSONL files, or quoted patterns of files")->required();
+  app.add_option("files", delivery.files, "JSONL files, or quoted patterns of files")
+      ->required()
+      ->check([](const std::string& file) {
+        return file.empty() ? std::string("a file's name is empty") : std::string();
+      });
   app.add_option("--collector", delivery.collector, "address of the collector")
       ->envname("LAGGARD_INGEST")
       ->capture_default_str();
@@ -102,5 +107,8 @@ int main(int argc, char** argv) {
   } catch (const laggard::Error& error) {
     std::cerr << "laggard-agent: " << error.what() << "\n";
     return kUsage;
+  } catch (const std::exception& error) {
+    std::cerr << "laggard-agent: stopped by an unexpected failure: " << error.what() << "\n";
+    return kFailed;
   }
 }

@@ -14,6 +14,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "agent/utf8.h"
+
 namespace laggard::agent {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FilePlace, device, inode, offset, line_number, head_hash, tail_hash)
@@ -62,7 +64,8 @@ std::optional<FileProgress> ProgressStore::load(const std::string& path) const {
   if (!file) return std::nullopt;
   try {
     const json stored = json::parse(file);
-    if (stored.at("collector") != collector_ || stored.at("run") != run_ || stored.at("path") != path)
+    if (stored.at("collector") != collector_ || stored.at("run") != run_ ||
+        stored.at("path") != escape_to_utf8(path))
       return std::nullopt;
     FileProgress progress{
         .collector_id = stored.at("collector_id"), .place = stored.at("place"), .ranks = {}};
@@ -83,14 +86,14 @@ bool ProgressStore::save(const std::string& path, const FileProgress& progress) 
     entry["rank"] = rank;
     ranks.push_back(std::move(entry));
   }
-  const json stored{
-      {"collector", collector_}, {"run", run_},   {"path", path}, {"collector_id", progress.collector_id},
-      {"place", progress.place}, {"ranks", ranks}};
+  const json stored{{"collector", collector_},      {"run", run_},
+                    {"path", escape_to_utf8(path)}, {"collector_id", progress.collector_id},
+                    {"place", progress.place},      {"ranks", ranks}};
   std::error_code error;
   std::filesystem::create_directories(directory_, error);
   const std::string file = file_for(path), temporary = file + "." + std::to_string(::getpid());
-  if (write_file(temporary, stored.dump(1) + "\n") && std::rename(temporary.c_str(), file.c_str()) == 0)
-    return true;
+  const std::string text = stored.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  if (write_file(temporary, text) && std::rename(temporary.c_str(), file.c_str()) == 0) return true;
   if (!warned_)
     spdlog::warn("cannot keep progress in {} ({}); after a restart the files are read from their start",
                  directory_, std::strerror(errno));

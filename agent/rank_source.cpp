@@ -7,6 +7,15 @@ namespace {
 
 // Well below limits::kMaxMessageBytes: one more record of the longest line allowed still fits.
 constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
+constexpr std::size_t kNameOverhead = 3;  // a tag and a length, at most
+
+std::size_t wire_bytes(const Layout& layout) {
+  std::size_t out = 0;
+  for (const auto* names :
+       {&layout.stream, &layout.host, &layout.calls, &layout.counts, &layout.int_values, &layout.values})
+    for (const std::string& name : *names) out += name.size() + kNameOverhead;
+  return out;
+}
 
 }  // namespace
 
@@ -15,10 +24,11 @@ RankSource::RankSource(std::uint32_t channel, Hello hello, const AttemptState& a
 
 std::optional<LayoutId> RankSource::layout_id(const ParsedLine& update) {
   if (layout_version_ == update.layout_version) return last_layout_;
-  if (layouts_.size() < limits::kMaxLayoutsPerSource) return layouts_.intern(update.layout);
-  for (LayoutId id = 0; id < layouts_.size(); ++id)
-    if (layouts_[id] == update.layout) return id;
-  return std::nullopt;
+  if (const auto known = layouts_.id_of(update.layout)) return known;
+  const std::size_t bytes = layout_bytes_ + wire_bytes(update.layout);
+  if (layouts_.size() == limits::kMaxLayoutsPerSource || bytes > kMaxLayoutBytes) return std::nullopt;
+  layout_bytes_ = bytes;
+  return layouts_.intern(update.layout);
 }
 
 std::optional<std::string_view> RankSource::add_update(const ParsedLine& update) {
@@ -54,6 +64,7 @@ void RankSource::flush() {
 }
 
 void RankSource::push(std::uint64_t first_seq, std::string bytes) {
+  if (refused_) return;
   window_bytes_ += bytes.size();
   window_.push_back({first_seq, last_seq_, static_cast<LayoutId>(layouts_.size()), std::move(bytes)});
 }
@@ -66,7 +77,8 @@ std::string RankSource::hello() {
 }
 
 bool RankSource::on_welcome(const Welcome& welcome) {
-  if (welcome.committed_seq < committed_seq_) return false;
+  if (welcome.committed_seq < (refused_ ? last_seq_ : committed_seq_)) return false;
+  refused_ = false;
   commit(welcome.committed_seq);
   credit_ = welcome.window_records;
   hello_.attempt_offset = welcome.attempt_offset;
@@ -78,6 +90,13 @@ void RankSource::on_ack(const Ack& ack) {
   credit_ = ack.credit;
   hello_.attempt_offset = ack.attempt_offset;
   deliveries_ = ack.deliveries;
+}
+
+void RankSource::on_refusal() {
+  refused_ = true;
+  open_.clear();
+  window_.clear();
+  window_bytes_ = sent_ = 0;
 }
 
 void RankSource::commit(std::uint64_t seq) {

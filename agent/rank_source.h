@@ -18,6 +18,10 @@ namespace laggard::agent {
 /// the collector has committed them. It knows no socket, no file and no clock.
 class RankSource {
  public:
+  /// Names of all layouts of a source, as they travel: each Hello carries them all, and has to stay well
+  /// below limits::kMaxMessageBytes.
+  static constexpr std::size_t kMaxLayoutBytes = std::size_t{1} << 20;
+
   /// `attempts` is where the file's numbering stands before the first item; in `hello` everything is as the
   /// source begins.
   RankSource(std::uint32_t channel, Hello hello, const AttemptState& attempts);
@@ -32,13 +36,16 @@ class RankSource {
   /// Closes the batch begun, so that it can be sent.
   void flush();
   /// True when no more items are to be added before some are committed.
-  bool full() const { return uncommitted() >= limits::kWindowRecords; }
+  bool full() const { return !refused_ && uncommitted() >= limits::kWindowRecords; }
 
   /// Opens the delivery, or opens it again: what is not committed is sent anew after the Welcome.
   std::string hello();
-  /// False when the collector knows less than it has acknowledged before: nobody holds those items any more.
+  /// False when the collector lacks items that nobody holds any more: it had acknowledged them, or refused
+  /// the source before.
   [[nodiscard]] bool on_welcome(const Welcome& welcome);
   void on_ack(const Ack& ack);
+  /// The collector does not take this source: items are counted from now on, and held no more.
+  void on_refusal();
   /// The next message that the credit allows; nothing when there is none.
   std::optional<std::string> next_batch();
 
@@ -71,6 +78,7 @@ class RankSource {
   AttemptState attempts_;
 
   LayoutTable layouts_;
+  std::size_t layout_bytes_ = 0;
   std::optional<std::uint64_t> layout_version_;  // of the update added last
   LayoutId last_layout_ = 0;
   PackedRecords open_;
@@ -82,6 +90,7 @@ class RankSource {
   LayoutId layouts_said_ = 0;  // in this session
   std::uint64_t committed_seq_ = 0;
   std::uint32_t credit_ = 0;
+  bool refused_ = false;
   Deliveries deliveries_;
 };
 

@@ -166,6 +166,7 @@ void RecordReader::Impl::read_update(ParsedLine* out) {
   read_update_fields();
   if (!skipped_.empty()) {
     document_->rewind();
+    std::ranges::sort(skipped_);
     refused_ = {};
     read_update_fields();
   }
@@ -209,13 +210,17 @@ bool RecordReader::Impl::each_field(ondemand::object object, KeyWriter& writer,
     const char* place = field.key().raw();
     const std::string_view key = field.unescaped_key();
     if (key.size() > limits::kMaxNameBytes) refuse("name too long");
-    if (!skipped_.empty() && std::ranges::find(skipped_, place) != skipped_.end()) continue;
+    if (std::ranges::binary_search(skipped_, place)) continue;
     writer.add(key, place);
     use(key, ondemand::value(field.value()));
   }
   const bool changed = writer.finish();
   // Keys that stand as they stood before are known to be unique.
-  if (changed) writer.find_repeated(&skipped_);
+  if (changed) {
+    const std::size_t skipped = skipped_.size();
+    writer.find_repeated(&skipped_);
+    if (skipped_.size() > skipped) keys->clear();  // the next object may repeat the same ones
+  }
   return changed;
 }
 

@@ -35,6 +35,7 @@ void Session::on_message(const Incoming& message, Time now) {
 void Session::on(const Welcome& welcome, Time) {
   if (state_ != State::asked) return;
   state_ = State::open;
+  refusal_.clear();
   collector_id_ = welcome.collector_id;
   collector_forgot_ = !source_.on_welcome(welcome);
 }
@@ -45,6 +46,7 @@ void Session::on(const Reject& reject, Time) {
     return;
   }
   state_ = State::refused;
+  source_.on_refusal();
   refusal_ = reject.reason.empty() ? "refused without a reason" : reject.reason;
 }
 
@@ -61,7 +63,6 @@ void Session::on(const Ack& ack, Time) {
 }
 
 void Session::on_disconnect() {
-  if (state_ == State::refused) return;
   state_ = State::closed;
   last_hello_.reset();
 }

@@ -29,13 +29,13 @@ class Session {
   /// The next message to send; nothing when there is none now.
   std::optional<std::string> next_message(Time now);
   void on_message(const Incoming& message, Time now);
-  /// Nothing that was said on the lost connection counts.
+  /// Nothing that was said on the lost connection counts: a source that was refused is offered again.
   void on_disconnect();
 
   RankSource& source() { return source_; }
   const RankSource& source() const { return source_; }
   bool is_open() const { return state_ == State::open; }
-  /// Why the collector does not take this source; "" when it does.
+  /// Why the collector did not take this source when it was asked last; "" when it did.
   const std::string& refusal() const { return refusal_; }
   /// Of the collector that said Welcome last; "" before the first one.
   const std::string& collector_id() const { return collector_id_; }

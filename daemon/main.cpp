@@ -2,6 +2,9 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <unistd.h>
+
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -37,12 +40,17 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
 
   try {
-    laggard::app::Daemon daemon(*parsed.config);
+    std::atomic<bool> failed = false;
+    laggard::app::Daemon daemon(*parsed.config, [&failed] {
+      failed = true;
+      kill(getpid(), SIGTERM);
+    });
     std::printf("%s\n", daemon.ready_line().c_str());
     std::fflush(stdout);
     int signal = 0;
     sigwait(&signals, &signal);
     spdlog::info("signal {}: stopping", signal);
+    if (failed) return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "laggardd: %s\n", error.what());
     return 1;

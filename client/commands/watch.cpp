@@ -73,8 +73,22 @@ void print_event(const Context& context, const RunRef& run, const ServerEvent& e
                       '\n');
 }
 
+// Whoever types a collector, an agent and a watch one after the other is faster than the first record.
+void await_run(const Context& context, const Collector& collector, const RunRef& run) {
+  for (bool told = false;; told = true) {
+    try {
+      collector.get(run_target(run), kPatience);
+      return;
+    } catch (const Failure& failure) {
+      if (failure.code() != ExitCode::unreachable && failure.code() != ExitCode::no_such_data) throw;
+      if (!told)
+        context.console.err("laggard: " + printable(failure.what()) + "\nWaiting for it; Ctrl-C ends.\n");
+    }
+    std::this_thread::sleep_for(kRetry);
+  }
+}
+
 [[noreturn]] void watch_lines(const Context& context, const Collector& collector, const RunRef& run) {
-  collector.get(run_target(run));  // a run that is not there is told at once
   LiveEvents events(collector, run);
   events.connect();
   while (true) {
@@ -180,6 +194,7 @@ void watch_run(const Context& context, const RunRef& run) {
   if (format != Format::table && format != Format::jsonl) {
     throw Failure(ExitCode::usage, "--watch writes -o table or -o jsonl");
   }
+  await_run(context, collector, run);
   if (context.console.terminal().present && format == Format::table) watch_screen(context, collector, run);
   watch_lines(context, collector, run);
 }

@@ -125,8 +125,10 @@ void add_counters(Facts& facts, const Json& status) {
   facts.push_back({"steps", counts_text(at(status, "steps_by_state"))});
   facts.push_back({"delivery", counts_text(delivery), lost ? Tone::warn : Tone::plain});
   const Json& lines = at(status, "lines");
-  facts.push_back(
-      {"lines", counts_text(lines), any_above_zero(lines, {"rejected"}) ? Tone::warn : Tone::plain});
+  if (!lines.is_null()) {
+    facts.push_back(
+        {"lines", counts_text(lines), any_above_zero(lines, {"rejected"}) ? Tone::warn : Tone::plain});
+  }
   std::string collector;
   const Json& counters = at(status, "counters");
   if (counters.is_object()) {

@@ -15,9 +15,14 @@ namespace {
 
 constexpr std::chrono::milliseconds kQueryLimit{30'000};
 
+// The system's time at start and a monotonic clock from there: a clock that is set must not stop commits or
+// make every agent look gone.
 core::UnixMs unix_now() {
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+  using std::chrono::milliseconds;
+  static const auto kWall = std::chrono::system_clock::now().time_since_epoch();
+  static const auto kStart = std::chrono::steady_clock::now();
+  return std::chrono::duration_cast<milliseconds>(kWall + (std::chrono::steady_clock::now() - kStart))
+      .count();
 }
 
 }  // namespace
@@ -63,13 +68,14 @@ struct Daemon::Parts {
   serve::HttpServer http;
 };
 
-Daemon::Daemon(const Config& config) : parts_(std::make_unique<Parts>(config)) {
+Daemon::Daemon(const Config& config, std::function<void()> failed) : parts_(std::make_unique<Parts>(config)) {
   Parts& parts = *parts_;
   parts.http.start();
   parts.engine.start({.reply = [&parts](auto replies) { parts.ingest.reply(std::move(replies)); },
                       .drained = [&parts] { parts.ingest.queue_drained(); },
                       .ingest_counts = [&parts] { return parts.ingest.counts(); },
-                      .published = [&parts] { parts.http.notify(); }});
+                      .published = [&parts] { parts.http.notify(); },
+                      .failed = std::move(failed)});
   parts.ingest.start();
 }
 

@@ -1,6 +1,7 @@
 // The collector as a whole: its threads, how they start and in which order they stop.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,8 +12,9 @@ namespace laggard::app {
 /// Everything between start and stop of laggardd. docs/architecture.md has the threads and the stop order.
 class Daemon {
  public:
-  /// Opens the database, binds both addresses and begins to serve. Throws Error.
-  explicit Daemon(const Config& config);
+  /// Opens the database, binds both addresses and begins to serve. Throws Error. `failed` is called, on a
+  /// thread of the daemon, when it cannot go on and has to be stopped.
+  Daemon(const Config& config, std::function<void()> failed);
   /// Stops in order; what was received is durable and acknowledged when it returns.
   ~Daemon();
   Daemon(const Daemon&) = delete;

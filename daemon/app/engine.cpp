@@ -73,6 +73,16 @@ void Engine::close_run(const std::string& name) {
 }
 
 void Engine::run() {
+  try {
+    loop();
+  } catch (const Error& error) {
+    // What is stored cannot be read. Going on would answer from half of it.
+    spdlog::critical("{}; stopping", error.what());
+    callbacks_.failed();
+  }
+}
+
+void Engine::loop() {
   for (;;) {
     const bool stopping = stopping_;
     const bool may_take = items_held_ < kMaxItemsHeld;
@@ -88,7 +98,8 @@ void Engine::run() {
     for (ingest::Message& message : messages) handle(message, replies);
     take_close_requests();
     const core::UnixMs now = now_();
-    if (now - last_tick_ >= kTickEveryMs || stopping) {
+    // While nothing is taken nobody can be heard, and silence proves nothing.
+    if (may_take && (now - last_tick_ >= kTickEveryMs || stopping)) {
       collector_.tick(now);
       last_tick_ = now;
       uncommitted_ = true;  // time alone settles steps; only collect() knows whether it did

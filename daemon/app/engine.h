@@ -28,6 +28,7 @@ class Engine {
     std::function<void()> drained;  ///< the queue has room again
     std::function<ingest::Counts()> ingest_counts;
     std::function<void()> published;  ///< a new snapshot is there
+    std::function<void()> failed;     ///< the engine cannot go on; called on its thread
   };
 
   /// Reads what was stored. `store`, `queue` and what the callbacks use must outlive the engine.
@@ -48,6 +49,7 @@ class Engine {
   struct CloseRequest;
 
   void run();
+  void loop();
   void handle(ingest::Message& message, std::vector<ingest::Reply>& replies);
   void handle(const ingest::HelloMessage& message, std::vector<ingest::Reply>& replies);
   void handle(const ingest::ItemsMessage& message, std::vector<ingest::Reply>& replies);

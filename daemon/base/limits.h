@@ -46,6 +46,7 @@ inline constexpr std::size_t kExportReadAheadBytes = 4 << 20;  ///< records of a
 inline constexpr std::size_t kMaxEventsRemembered = 4096;
 inline constexpr std::size_t kMaxMetricRuns = 1000;   ///< runs with series on /metrics
 inline constexpr std::size_t kMaxMetricStages = 200;  ///< stage names of one run on /metrics
-inline constexpr std::size_t kMaxMetricRanks = 4096;  ///< ranks of one run on /metrics?ranks=1
+inline constexpr std::size_t kMaxMetricRanks = 4096;  ///< ranks of all runs together on /metrics?ranks=1
+inline constexpr std::size_t kMaxMetricStagesOfAllRuns = 10'000;  ///< stages of all runs on /metrics
 
 }  // namespace laggard::limits

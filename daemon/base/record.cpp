@@ -91,14 +91,18 @@ std::uint64_t hash_layout(const Layout& layout) {
 
 }  // namespace
 
-LayoutId LayoutTable::intern(const Layout& layout) {
-  const std::uint64_t hash = hash_layout(layout);
-  const auto [begin, end] = by_hash_.equal_range(hash);
+std::optional<LayoutId> LayoutTable::id_of(const Layout& layout) const {
+  const auto [begin, end] = by_hash_.equal_range(hash_layout(layout));
   for (auto it = begin; it != end; ++it)
     if (layouts_[it->second] == layout) return it->second;
+  return std::nullopt;
+}
+
+LayoutId LayoutTable::intern(const Layout& layout) {
+  if (const auto known = id_of(layout)) return *known;
   const auto id = static_cast<LayoutId>(layouts_.size());
   layouts_.push_back(layout);
-  by_hash_.emplace(hash, id);
+  by_hash_.emplace(hash_layout(layout), id);
   return id;
 }
 
@@ -156,6 +160,14 @@ void PackedRecords::append(const RecordView& record, LayoutId layout) {
 }
 
 void PackedRecords::clear() { *this = PackedRecords(); }
+
+bool PackedRecords::fits(std::size_t i, const Layout& layout) const {
+  const bool last = i + 1 == offsets_.size();
+  const std::size_t doubles = last ? columns_.doubles.size() : offsets_[i + 1].doubles;
+  const std::size_t ints = last ? columns_.ints.size() : offsets_[i + 1].ints;
+  return doubles - offsets_[i].doubles == layout.double_count() &&
+         ints - offsets_[i].ints == layout.int_count();
+}
 
 RecordView PackedRecords::view(std::size_t i, const Layout& layout) const {
   const Offsets& at = offsets_[i];

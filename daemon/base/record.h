@@ -86,6 +86,8 @@ class LayoutTable {
   LayoutId intern(const Layout& layout);
   /// The layout of an id; nullptr when there is none.
   const Layout* find(LayoutId id) const { return id < layouts_.size() ? &layouts_[id] : nullptr; }
+  /// The id of a layout that is known already.
+  std::optional<LayoutId> id_of(const Layout& layout) const;
   const Layout& operator[](LayoutId id) const { return layouts_[id]; }
   std::size_t size() const { return layouts_.size(); }
 
@@ -124,6 +126,8 @@ class PackedRecords {
   Rank rank(std::size_t i) const { return columns_.ranks[i]; }
   Step step(std::size_t i) const { return columns_.steps[i]; }
   LayoutId layout_id(std::size_t i) const { return columns_.layouts[i]; }
+  /// True when record `i` has as many numbers as this layout names.
+  bool fits(std::size_t i, const Layout& layout) const;
   /// Record `i`; `layout` must be the one that layout_id(i) stands for.
   RecordView view(std::size_t i, const Layout& layout) const;
   const Columns& columns() const { return columns_; }

@@ -1,6 +1,9 @@
 #include "daemon/base/settings.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "daemon/base/limits.h"
 
 namespace laggard {
 namespace {
@@ -27,7 +30,9 @@ std::map<std::string, std::string> texts(const json& object, const char* key) {
 
 Settings parse_settings(std::string_view text) {
   Settings settings;
-  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  // Values nested deeper are left out: printing one recurses once a level.
+  const auto shallow = [](int depth, json::parse_event_t, json&) { return depth <= limits::kMaxJsonDepth; };
+  const json object = json::parse(text, shallow, /*allow_exceptions=*/false);
   if (!object.is_object()) return settings;
   for (const auto& [key, value] : object.items())
     settings.all.emplace(key, value.dump(-1, ' ', false, json::error_handler_t::replace));
@@ -53,10 +58,8 @@ std::optional<std::string> contradiction(const Settings& settings) {
                          static_cast<double>(*settings.world_size);
   if (product == *settings.global_batch) return std::nullopt;
   const auto number = [](double value) {
-    return json(value == static_cast<double>(static_cast<std::int64_t>(value))
-                    ? json(static_cast<std::int64_t>(value))
-                    : json(value))
-        .dump();
+    const bool whole = std::abs(value) < 1e15 && std::floor(value) == value;
+    return whole ? std::to_string(static_cast<std::int64_t>(value)) : json(value).dump();
   };
   return "micro_batch " + std::to_string(*settings.micro_batch) + " x accumulation " +
          std::to_string(*settings.accumulation) + " x world_size " + std::to_string(*settings.world_size) +

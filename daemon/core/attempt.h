@@ -24,7 +24,7 @@ class Attempt {
 
   enum class Found { nothing, same, other };
   /// Whether the rank's record of this step is known, and whether it says the same.
-  Found look_up(const RecordView& record, UnixMs now);
+  Found look_up(const RecordView& record);
   /// Adds a record whose key look_up() did not find. `undurable` is the source and the sequence number that
   /// may be acknowledged once the record is stored. Returns true for a late one.
   bool add(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq, UnixMs now);
@@ -36,7 +36,7 @@ class Attempt {
   void source_changed(Rank rank, const std::string& host, bool live, bool finished, UnixMs now);
   /// Takes parents and kinds of stages by name; what makes no sense becomes a warning.
   void learn_stages(const std::map<std::string, std::string>& parents,
-                    const std::map<std::string, std::string>& kinds, Knowledge from);
+                    const std::map<std::string, std::string>& kinds, Knowledge from, UnixMs now);
   /// Takes over from the attempt before what no config line has said yet.
   void inherit(const Attempt& earlier, Rank rank);
   void add_clash(Clash clash);
@@ -63,7 +63,10 @@ class Attempt {
   void restore_rank(const RankRow& row);
   void restore_stage(const Stage& stage) { stages_.restore(stage); }
   void restore_step(const Restored::StepInfo& info, UnixMs now);
-  void restore_counts(const std::map<StepState, std::uint64_t>& by_state) { steps_by_state_ = by_state; }
+  void restore_counts(std::map<StepState, std::uint64_t> by_state) {
+    by_state.erase(StepState::open);  // the open ones are restored, and counted as they are
+    steps_by_state_ = std::move(by_state);
+  }
 
   /// What became of items sent to this attempt; for the collector to count.
   DeliveryCounts& counts() {
@@ -80,7 +83,14 @@ class Attempt {
     RankRow row;
     bool live = false;
     bool had_source = false;
+    bool waiting = false;  // has records that the last collect() did not give
     bool dirty = false;
+  };
+  /// A record that is not stored yet, and what may be acknowledged when it is.
+  struct Undurable {
+    SourceKey source;
+    std::uint64_t seq;
+    Rank rank;
   };
   struct OpenStep {
     explicit OpenStep(Step step) : records(step) {}
@@ -90,11 +100,11 @@ class Attempt {
     std::vector<bool> dirty_blocks;
     bool dirty = false;
     bool handed_out = false;  // given to collect(), not yet committed
-    std::vector<std::pair<SourceKey, std::uint64_t>> undurable;
+    std::vector<Undurable> undurable;
     mutable std::shared_ptr<const StepView> view;  // null when stale; made when asked for
   };
 
-  OpenStep* find_step(Step step, UnixMs now);
+  OpenStep* find_step(Step step);
   RankState& rank_state(Rank rank);
   void learn_layout(LayoutId layout);
   struct RankCounts {
@@ -109,9 +119,12 @@ class Attempt {
   bool all_missing_are_gone(const OpenStep& step) const;
   void settle(OpenStep& step, UnixMs now);
   void settle_all(UnixMs now);
+  static void outdate(OpenStep& step, UnixMs now);
+  void collect_ranks(Writes& writes);
   void become(OpenStep& step, StepState state, UnixMs now);
   void note_history(const OpenStep& step, std::uint64_t event);
   std::int64_t overdue_ms() const;
+  std::int64_t stalled_ms() const;
   bool any_live() const { return live_ranks_ > 0; }
   void update_median();
   std::shared_ptr<const StepView> step_view(const OpenStep& step) const;
@@ -147,7 +160,7 @@ class Attempt {
   std::map<StepState, std::uint64_t> steps_by_state_;  // settled states only
 
   DeliveryCounts counts_;
-  LineTotals lines_;
+  std::optional<LineTotals> lines_;
   std::vector<Clash> clashes_;
   static constexpr std::size_t kMostWarnings = 32;
   std::vector<std::string> warnings_;

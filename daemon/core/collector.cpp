@@ -5,20 +5,24 @@
 #include "daemon/base/limits.h"
 
 namespace laggard::core {
-namespace {
-
-// Event numbers begin at the start time, so that one from before a restart is never taken for a new one.
-constexpr std::uint64_t kEventsPerMs = 1000;
-
-}  // namespace
-
 // ---- sources come and go ----
 
 std::variant<Welcomed, Refused> Collector::hello(const Hello& hello, const std::vector<Layout>& layouts,
                                                  UnixMs now) {
-  if (layouts.size() > limits::kMaxLayoutsPerSource || layouts_.size() + layouts.size() > limits::kMaxLayouts)
+  if (layouts.size() > limits::kMaxLayoutsPerSource)
     return Refused{"too many record shapes: at most " + std::to_string(limits::kMaxLayoutsPerSource) +
                    " a source are taken"};
+  std::vector<LayoutId> ids;
+  for (const Layout& layout : layouts) {
+    const auto id = intern(layout);
+    if (!id.has_value())
+      return Refused{"this database holds " + std::to_string(limits::kMaxLayouts) +
+                     " record shapes, the most it takes"};
+    ids.push_back(*id);
+  }
+  if (hello.attempt_offset > limits::kMaxAttempt)
+    return Refused{"attempt_offset " + std::to_string(hello.attempt_offset) + " is beyond " +
+                   std::to_string(limits::kMaxAttempt)};
   Run* run = find_or_add_run(hello.run, now);
   if (run == nullptr)
     return Refused{"this collector holds " + std::to_string(limits::kMaxRuns) + " runs, the most it takes"};
@@ -41,19 +45,19 @@ std::variant<Welcomed, Refused> Collector::hello(const Hello& hello, const std::
     if (hello.resumed) begin_at(fresh, hello.attempt_offset);
     fresh.resumed = hello.resumed;
     fresh.dirty = true;
+    fresh.told = {.source = fresh.row.key, .attempt_offset = fresh.row.attempt_offset};
     run->sources[hello.rank].push_back(fresh.row.key);
     known = source_by_id_.emplace(hello.source_id, fresh.row.key).first;
     sources_.emplace(fresh.row.key, std::move(fresh));
   }
 
   Source& source = sources_.at(known->second);
-  source.layouts.clear();
-  for (const Layout& layout : layouts) source.layouts.push_back(layouts_.intern(layout));
+  source.layouts = std::move(ids);
   source.stage_parents = hello.stage_parents;
   source.stage_kinds = hello.stage_kinds;
   replace_earlier(*run, source, now);
   heard(source, now);
-  return Welcomed{source.row.key, source.row.committed_seq, source.row.attempt_offset};
+  return Welcomed{source.row.key, source.told.committed_seq, source.told.attempt_offset};
 }
 
 void Collector::replace_earlier(Run& run, const Source& source, UnixMs now) {
@@ -91,6 +95,9 @@ void Collector::heartbeat(SourceKey key, const std::optional<LineTotals>& lines,
   heard(source, now);
   Attempt* attempt = attempt_written(source);
   if (!lines.has_value() || attempt == nullptr || *lines == source.lines) return;
+  if (lines->accepted < source.lines.accepted || lines->foreign < source.lines.foreign ||
+      lines->rejected < source.lines.rejected)
+    return;  // lines that were read stay read
   attempt->add_lines(source.lines, *lines);
   source.lines = *lines;
 }
@@ -182,10 +189,15 @@ std::uint32_t Collector::first_attempt(Run& run, const Source& source, const Ite
   const auto* config = std::get_if<ConfigItem>(&items.what);
   const std::uint32_t world_size = config == nullptr ? 0 : config->world_size;
   const std::uint32_t newest = newest_attempt_with(run, rank);
-  if (items.explicit_attempt) return items.attempt;
+  const Source* other = other_live_source(run, source);
+  if (items.explicit_attempt) {
+    if (other != nullptr && other->row.attempt == items.attempt)
+      attempt_of(run, items.attempt, now).add_clash({rank, other->row.host, source.row.host});
+    return items.attempt;
+  }
   if (newest == 0) return next_attempt(run, rank, items.attempt, world_size);
 
-  if (const Source* other = other_live_source(run, source)) {
+  if (other != nullptr) {
     const std::uint32_t number = next_attempt(run, rank, newest + 1, world_size);
     attempt_of(run, number, now).add_clash({rank, other->row.host, source.row.host});
     return number;
@@ -196,6 +208,16 @@ std::uint32_t Collector::first_attempt(Run& run, const Source& source, const Ite
   for (auto it = run.attempts.rbegin(); it != run.attempts.rend(); ++it)
     if (it->second->has_rank(rank) && it->second->settings(rank) == config->settings) return it->first;
   return next_attempt(run, rank, newest + 1, world_size);
+}
+
+// Whether the first item of a file can be the one that a file of the same name began with. Other settings are
+// another job's, which has written its log over the old one.
+bool Collector::continues(const Run& run, const SourceRow& earlier, const Items& items) {
+  const auto* config = std::get_if<ConfigItem>(&items.what);
+  if (config == nullptr) return true;
+  const auto attempt = run.attempts.find(items.attempt + earlier.base_offset);
+  return attempt == run.attempts.end() || attempt->second->settings(earlier.rank).empty() ||
+         attempt->second->settings(earlier.rank) == config->settings;
 }
 
 void Collector::begin_at(Source& source, std::uint32_t offset) {
@@ -209,7 +231,7 @@ void Collector::place(Run& run, Source& source, const Items& items, UnixMs now) 
   for (const SourceKey key : run.sources[source.row.rank]) {
     const SourceRow& earlier = sources_.at(key).row;
     if (key == source.row.key || earlier.attempt == 0 || earlier.host != source.row.host ||
-        earlier.origin != source.row.origin)
+        earlier.origin != source.row.origin || !continues(run, earlier, items))
       continue;
     // The same file read from its start again: it gets the numbers it had.
     begin_at(source, earlier.base_offset);
@@ -223,11 +245,17 @@ void Collector::place(Run& run, Source& source, const Items& items, UnixMs now) 
 Attempt& Collector::write_to(Run& run, Source& source, std::uint32_t number, UnixMs now) {
   Attempt& attempt = attempt_of(run, number, now);
   if (source.row.attempt == number) return attempt;
-  if (Attempt* before = attempt_written(source))
+  if (Attempt* before = attempt_written(source)) {
     before->source_changed(source.row.rank, source.row.host, false, /*finished=*/true, now);
+    // The lines read so far stay counted there; the tail is of the file as it is now.
+    LineTotals without_tail = source.lines;
+    without_tail.pending_tail = 0;
+    before->add_lines(source.lines, without_tail);
+    source.lines = without_tail;
+  }
   source.row.attempt = number;
   source.newest_step.reset();
-  attempt.learn_stages(source.stage_parents, source.stage_kinds, Knowledge::profile);
+  attempt.learn_stages(source.stage_parents, source.stage_kinds, Knowledge::profile, now);
   attempt.source_changed(source.row.rank, source.row.host, source.live, false, now);
   return attempt;
 }
@@ -242,7 +270,7 @@ Collector::Taken Collector::apply(SourceKey key, const Items& items, UnixMs now)
   if (items.first_seq == 0 || items.first_seq > next + items.dropped_before) return Taken::gap;
   const std::uint64_t last = items.first_seq + items.count() - 1;
   // What is here but not yet durable is acknowledged when it is.
-  if (last < next) return last <= source.row.committed_seq ? Taken::durable_before : Taken::taken;
+  if (last < next) return last <= source.told.committed_seq ? Taken::durable_before : Taken::taken;
   const std::uint64_t dropped = items.first_seq > next ? items.first_seq - next : 0;
   const std::uint64_t skip = items.first_seq < next ? next - items.first_seq : 0;
 
@@ -315,18 +343,24 @@ bool Collector::learn_layouts(Source& source, const Items& items) {
   for (std::size_t i = 0; i < items.layouts.size(); ++i) {
     const std::size_t index = items.first_layout + i;
     if (index < source.layouts.size()) continue;  // said before, in a batch that is sent again
-    if (index > source.layouts.size() || layouts_.size() >= limits::kMaxLayouts) return false;
-    source.layouts.push_back(layouts_.intern(items.layouts[i]));
+    const auto id = intern(items.layouts[i]);
+    if (index > source.layouts.size() || !id.has_value()) return false;
+    source.layouts.push_back(*id);
   }
   const auto* records = std::get_if<PackedRecords>(&items.what);
   if (records == nullptr) return true;
-  return std::all_of(records->columns().layouts.begin(), records->columns().layouts.end(),
-                     [&](LayoutId id) { return id < source.layouts.size(); });
+  // The ingest side has checked the columns against what it was told, which after a lost message or a second
+  // Hello need not be what is known here.
+  for (std::size_t i = 0; i < records->size(); ++i) {
+    const LayoutId id = records->layout_id(i);
+    if (id >= source.layouts.size() || !records->fits(i, layouts_[source.layouts[id]])) return false;
+  }
+  return true;
 }
 
-AckInfo Collector::ack_of(SourceKey key) const {
-  const SourceRow& row = sources_.at(key).row;
-  return {key, row.committed_seq, row.attempt_offset, row.counts};
+std::optional<LayoutId> Collector::intern(const Layout& layout) {
+  if (layouts_.size() >= limits::kMaxLayouts) return layouts_.id_of(layout);
+  return layouts_.intern(layout);
 }
 
 void Collector::take_records(Run& run, Source& source, const Items& items, const PackedRecords& records,
@@ -343,7 +377,7 @@ void Collector::take_record(Run& run, Source& source, std::uint32_t local_attemp
                             LayoutId layout, std::uint64_t seq, UnixMs now) {
   for (;;) {
     Attempt& attempt = write_to(run, source, local_attempt + source.attempt_offset, now);
-    const Attempt::Found found = attempt.look_up(record, now);
+    const Attempt::Found found = attempt.look_up(record);
     if (found != Attempt::Found::other) {
       if (found == Attempt::Found::same) {
         note(source, attempt, {seq, seq, &DeliveryCounts::duplicate});
@@ -370,134 +404,6 @@ void Collector::take_record(Run& run, Source& source, std::uint32_t local_attemp
 bool Collector::is_conflict(const Source& source, const Attempt& attempt, const RecordView& record) {
   if (source.newest_step.has_value()) return record.step == *source.newest_step;
   return source.resumed && record.step == attempt.last_step(record.rank);
-}
-
-// ---- durability ----
-
-Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
-  Writes writes;
-  for (handed_layouts_ = stored_layouts_; handed_layouts_ < layouts_.size(); ++handed_layouts_) {
-    const auto id = static_cast<LayoutId>(handed_layouts_);
-    writes.layouts.emplace_back(id, &layouts_[id]);
-  }
-  for (auto& [id, run] : runs_) {
-    if (run.dirty) writes.runs.push_back(run.row);
-    for (auto& [number, attempt] : run.attempts) attempt->collect(writes, now, max_wait_ms);
-  }
-  std::map<SourceKey, std::uint64_t> undurable;
-  for (auto& [id, run] : runs_)
-    for (auto& [number, attempt] : run.attempts) attempt->add_undurable(undurable);
-  for (auto& [key, source] : sources_) {
-    const auto lowest = undurable.find(key);
-    const std::uint64_t durable = lowest == undurable.end() ? source.received_seq : lowest->second - 1;
-    if (!source.dirty && durable == source.row.committed_seq) continue;
-    settle_source(source, durable);
-    source.handed_out = true;
-    writes.sources.push_back(source.row);
-  }
-  return writes;
-}
-
-std::vector<AckInfo> Collector::committed() {
-  stored_layouts_ = handed_layouts_;
-  for (auto& [id, run] : runs_) {
-    run.dirty = false;
-    for (auto& [number, attempt] : run.attempts) attempt->committed();
-  }
-  std::vector<AckInfo> acks;
-  for (auto& [key, source] : sources_) {
-    if (!source.handed_out) continue;
-    source.handed_out = false;
-    source.dirty = false;
-    // An ack that says nothing new would look to the agent like a gap.
-    if (source.row.committed_seq > source.acked_seq) acks.push_back(ack_of(key));
-    source.acked_seq = source.row.committed_seq;
-  }
-  return acks;
-}
-
-// ---- start ----
-
-Collector::Collector(const Options& options, Restored restored, StepArchive& archive, UnixMs now)
-    : options_(options), archive_(archive), events_(static_cast<std::uint64_t>(now) * kEventsPerMs) {
-  for (const Layout& layout : restored.layouts) layouts_.intern(layout);
-  handed_layouts_ = stored_layouts_ = layouts_.size();
-  for (RunRow& row : restored.runs) {
-    next_run_ = std::max(next_run_, row.id + 1);
-    run_by_name_.emplace(row.name, row.id);
-    runs_[row.id].row = std::move(row);
-  }
-  std::unordered_map<AttemptId, Attempt*> attempts;
-  for (const AttemptRow& row : restored.attempts) {
-    next_attempt_id_ = std::max(next_attempt_id_, row.id + 1);
-    auto attempt = std::make_unique<Attempt>(row, options_, layouts_, archive_, events_);
-    attempts.emplace(row.id, attempt.get());
-    runs_.at(row.run).attempts.emplace(row.attempt, std::move(attempt));
-  }
-  for (const auto& [id, stages] : restored.stages)
-    for (const Stage& stage : stages) attempts.at(id)->restore_stage(stage);
-  for (const auto& [id, counts] : restored.steps_by_state) attempts.at(id)->restore_counts(counts);
-  for (const RankRow& row : restored.ranks) attempts.at(row.attempt)->restore_rank(row);
-  for (SourceRow& row : restored.sources) restore_source(std::move(row), now);
-  for (const Restored::StepInfo& step : restored.unfinished)
-    attempts.at(step.attempt)->restore_step(step, now);
-}
-
-void Collector::restore_source(SourceRow row, UnixMs now) {
-  next_source_ = std::max(next_source_, row.key + 1);
-  source_by_id_.emplace(row.id, row.key);
-  Run& run = runs_.at(row.run);
-  run.sources[row.rank].push_back(row.key);
-  if (const auto it = run.attempts.find(row.attempt); it != run.attempts.end()) {
-    it->second->counts() += row.counts;
-    // Its agent may only not have come back yet: it has the usual time to be heard.
-    if (!row.gone) it->second->source_changed(row.rank, row.host, true, false, now);
-  }
-  Source& source = sources_[row.key];
-  source.received_seq = source.acked_seq = row.committed_seq;
-  source.last_heard = now;
-  source.live = !row.gone;
-  source.resumed = true;
-  source.attempt_offset = row.attempt_offset;
-  source.placed = row.attempt != 0;
-  source.row = std::move(row);
-}
-
-// ---- views ----
-
-std::shared_ptr<const Snapshot> Collector::snapshot(UnixMs now, const IngestCounters& counters) {
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->taken_at = now;
-  snapshot->event = events_;
-  snapshot->ingest = counters;
-  std::uint64_t& over_limit = snapshot->ingest["stages_over_limit"];
-  for (const auto& [name, id] : run_by_name_) {
-    Run& run = runs_.at(id);
-    snapshot->runs.push_back(view_of(run));
-    for (const auto& [number, attempt] : run.attempts) over_limit += attempt->stages_over_limit();
-  }
-  return snapshot;
-}
-
-std::shared_ptr<const RunView> Collector::view_of(Run& run) {
-  const auto unchanged = [&] {
-    if (run.view == nullptr || run.view->live_attempts.size() != run.attempts.size()) return false;
-    return std::all_of(run.attempts.begin(), run.attempts.end(), [&](const auto& entry) {
-      return run.view->live_attempts.at(entry.first) == entry.second->view();
-    });
-  };
-  if (unchanged()) return run.view;
-  auto view = std::make_shared<RunView>();
-  view->id = run.row.id;
-  view->name = run.row.name;
-  view->closed = run.row.closed;
-  for (const auto& [number, attempt] : run.attempts) {
-    view->attempts.push_back(number);
-    view->newest = attempt->view();
-    view->live_attempts.emplace(number, view->newest);
-  }
-  run.view = view;
-  return view;
 }
 
 }  // namespace laggard::core

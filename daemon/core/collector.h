@@ -83,7 +83,8 @@ class Collector {
   /// items behind a gap are left for the source to send again. What was durable before, and a gap, call for
   /// the last ack once more.
   Taken apply(SourceKey source, const Items& items, UnixMs now);
-  AckInfo ack_of(SourceKey source) const;
+  /// The last ack, for saying it once more.
+  const AckInfo& ack_of(SourceKey source) const { return sources_.at(source).told; }
   void heartbeat(SourceKey source, const std::optional<LineTotals>& lines, UnixMs now);
   void bye(SourceKey source, bool finished, UnixMs now);
   /// Closes a run by hand; a later record opens it again. False when there is no such run.
@@ -115,7 +116,8 @@ class Collector {
     std::deque<Outcome> outcomes;                                     // of items not yet durable
     std::deque<std::pair<std::uint64_t, std::uint32_t>> new_offsets;  // first item of each, likewise
     LineTotals lines;
-    std::uint64_t received_seq = 0, acked_seq = 0;
+    std::uint64_t received_seq = 0;
+    AckInfo told;  // what the last commit made true: all that may be said to the agent
     UnixMs last_heard = 0;
     bool live = false;
     bool heard = false;       // since this collector started
@@ -146,10 +148,12 @@ class Collector {
   std::uint32_t first_attempt(Run& run, const Source& source, const Items& items, UnixMs now);
   void place(Run& run, Source& source, const Items& items, UnixMs now);
 
+  std::optional<LayoutId> intern(const Layout& layout);
   bool learn_layouts(Source& source, const Items& items);
   void take_news(Source& source, Attempt& attempt, const Items& items, UnixMs now);
   static void note(Source& source, Attempt& attempt, const Outcome& outcome);
   static void settle_source(Source& source, std::uint64_t durable);
+  static bool continues(const Run& run, const SourceRow& earlier, const Items& items);
   static void begin_at(Source& source, std::uint32_t offset);
   void take_records(Run& run, Source& source, const Items& items, const PackedRecords& records,
                     std::uint64_t skip, UnixMs now);

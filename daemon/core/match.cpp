@@ -132,9 +132,9 @@ Match match_runs(const std::vector<RunReport>& reports, const Profile& profile) 
       match.mismatches.push_back({"setting " + key, "rank " + std::to_string(ranks.front()) + " of " +
                                                         report.run +
                                                         " says something else than its first rank"});
-  const bool any_steps =
+  const bool all_have_steps =
       std::all_of(reports.begin(), reports.end(), [](const RunReport& r) { return r.steps > 0; });
-  if (!any_steps) match.mismatches.push_back({"steps", "a run has no step in its window"});
+  if (!all_have_steps) match.mismatches.push_back({"steps", "a run has no step in its window"});
   match.pass = match.mismatches.empty();
   return match;
 }

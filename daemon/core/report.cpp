@@ -94,7 +94,6 @@ struct ReportBuilder::State {
   std::optional<Step> configured_from, configured_to;
   std::unordered_map<const Layout*, LayoutStages> layout_stages;
   std::vector<StepFacts> steps;   // in the window, as far as known
-  std::vector<Step> first_steps;  // the first kWarmUpSteps of all
   std::vector<double> all_walls;  // slowest wall of every step
   LeftOut left_out;
 
@@ -205,7 +204,6 @@ void ReportBuilder::add(const StepRecords& records) {
   State& s = *state_;
   StepFacts facts = s.read(records);
   if (facts.slowest_wall.has_value()) s.all_walls.push_back(*facts.slowest_wall);
-  if (s.first_steps.size() < kWarmUpSteps) s.first_steps.push_back(facts.step);
   if (s.from().has_value() && facts.step < *s.from())
     ++s.left_out.before;
   else if (s.to().has_value() && facts.step > *s.to())
@@ -399,7 +397,7 @@ RunReport ReportBuilder::finish() {
   report.left_out = std::move(s.left_out);
   for (Rank rank = 0;
        rank < s.run.world_size && report.never_reported.size() < limits::kMaxNeverReportedListed; ++rank)
-    if (std::find(s.run.known_ranks.begin(), s.run.known_ranks.end(), rank) == s.run.known_ranks.end())
+    if (!std::binary_search(s.run.known_ranks.begin(), s.run.known_ranks.end(), rank))
       report.never_reported.push_back(rank);
   return report;
 }

@@ -98,7 +98,7 @@ class ReportBuilder {
     std::uint32_t attempt = 1;
     std::uint32_t world_size = 0;
     std::vector<std::pair<Rank, std::string>> settings;  ///< each rank's config as a JSON object
-    std::vector<Rank> known_ranks;                       ///< with a record anywhere in the attempt
+    std::vector<Rank> known_ranks;                       ///< with a record anywhere in the attempt, ascending
   };
   /// `layouts` must outlive the builder. The profile's parents and kinds are added to
   /// the attempt's own.

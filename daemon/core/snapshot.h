@@ -53,7 +53,7 @@ struct RankView {
 /// rejected + dropped, exactly.
 struct DeliveryCounts {
   std::uint64_t stored = 0;     ///< items made durable for the first time, late ones included
-  std::uint64_t duplicate = 0;  ///< same key, same content; or a sequence number seen before
+  std::uint64_t duplicate = 0;  ///< same key, same content
   std::uint64_t conflict = 0;   ///< same source, newest step again, other content: the first stays
   std::uint64_t late = 0;       ///< of the stored: a step not seen yet, lower than the newest
   std::uint64_t rejected = 0;   ///< could not be taken (limits)
@@ -91,7 +91,7 @@ struct AttemptView {
   std::shared_ptr<const StageTable> stages;
   std::string settings;  ///< JSON object of the lowest reporting rank; "" without one
   DeliveryCounts counts;
-  LineTotals lines;
+  std::optional<LineTotals> lines;  ///< nothing until an agent has said, since the collector started
   std::vector<Clash> clashes;
   std::vector<std::string> warnings;  ///< e.g. settings that contradict themselves
 };

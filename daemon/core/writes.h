@@ -100,12 +100,20 @@ struct Restored {
   std::vector<std::pair<AttemptId, std::map<StepState, std::uint64_t>>> steps_by_state;
 };
 
+/// A step as it was stored.
+struct StoredStep {
+  std::unique_ptr<StepRecords> records;
+  StepState state = StepState::open;
+  UnixMs first_received = 0, settled_at = 0;
+};
+
 /// Where steps that are no longer in memory come from.
 class StepArchive {
  public:
   virtual ~StepArchive() = default;
-  /// The records of a stored step; nothing when there is no such step.
-  virtual std::unique_ptr<StepRecords> load(AttemptId attempt, Step step) = 0;
+  /// A stored step; nothing when there is none, or its records are kept no longer. Throws Error when what is
+  /// stored is damaged.
+  virtual std::optional<StoredStep> load(AttemptId attempt, Step step) = 0;
 };
 
 }  // namespace laggard::core

@@ -18,6 +18,7 @@ namespace laggard::ingest {
 namespace {
 
 constexpr int kPeerQueueMessages = 1000;  // per peer and direction
+constexpr int kLingerMs = 1000;           // for the last acks
 constexpr int kTurnMessages = 256;        // read before replies get their turn
 constexpr std::chrono::milliseconds kPollTimeout{1000};
 
@@ -30,7 +31,7 @@ class Server::Loop {
       : to_engine_(to_engine), now_(std::move(now)), sessions_(std::move(collector_id)) {
     wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake_ < 0) throw Error("cannot make an eventfd: out of file descriptors?");
-    socket_.set(zmq::sockopt::linger, 0);
+    socket_.set(zmq::sockopt::linger, kLingerMs);
     socket_.set(zmq::sockopt::rcvhwm, kPeerQueueMessages);
     socket_.set(zmq::sockopt::sndhwm, kPeerQueueMessages);
     socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(limits::kMaxMessageBytes));

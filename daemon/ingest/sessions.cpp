@@ -12,6 +12,8 @@ namespace {
 
 // An agent speaks every 2 s; a peer that has said nothing for this long has no use for its session.
 constexpr std::int64_t kForgetAfterMs = 60'000;
+// No source sends so many items; numbers beyond are made up.
+constexpr std::uint64_t kMostItems = std::uint64_t{1} << 53;
 
 Outgoing pack(const std::string& peer, const wire::Envelope& envelope) {
   return {peer, envelope.SerializeAsString()};
@@ -32,10 +34,13 @@ bool is_sound(const Layout& layout) {
 bool is_sound(const RecordRest& rest) {
   std::size_t bins = 0;
   for (const Histogram& histogram : rest.histograms) {
-    bins += histogram.bins.size();
+    bins += histogram.bins.size() + 1;
     if (histogram.name.size() > limits::kMaxNameBytes) return false;
+    for (const auto& [key, count] : histogram.bins)
+      if (key.size() > limits::kMaxNameBytes) return false;
   }
-  return bins <= limits::kMaxHistogramBins && rest.extra.size() <= limits::kMaxExtraBytes &&
+  return rest.tags.size() <= limits::kMaxNamesPerRecord && bins <= limits::kMaxHistogramBins &&
+         rest.extra.size() <= limits::kMaxExtraBytes &&
          std::all_of(rest.tags.begin(), rest.tags.end(),
                      [](const std::string& tag) { return tag.size() <= limits::kMaxNameBytes; });
 }
@@ -129,6 +134,8 @@ std::optional<Message> Sessions::greet(const Key& key, const wire::Hello& hello,
                    ": install the same laggard version on both sides");
   if (const auto why = bad_name(hello.run(), limits::kMaxRunNameBytes))
     return refused("the run's name: " + *why);
+  if (hello.run().find('@') != std::string::npos)
+    return refused("the run's name: @ stands between a run and its attempt");
   const wire::Source& source = hello.source();
   if (hello.rank() >= limits::kMaxRank)
     return refused("rank " + std::to_string(hello.rank()) + " is beyond " + std::to_string(limits::kMaxRank));
@@ -136,6 +143,8 @@ std::optional<Message> Sessions::greet(const Key& key, const wire::Hello& hello,
       source.origin().size() > limits::kMaxOriginBytes || hello.stages_size() > 4096)
     return refused("a Hello without a usable source");
 
+  if (static_cast<std::size_t>(hello.layouts_size()) > limits::kMaxLayoutsPerSource)
+    return refused("more than " + std::to_string(limits::kMaxLayoutsPerSource) + " record shapes");
   std::vector<Layout> layouts;
   for (const wire::Layout& layout : hello.layouts()) {
     layouts.push_back(codec::from_wire(layout));
@@ -174,7 +183,8 @@ std::optional<Message> Sessions::greet(const Key& key, const wire::Hello& hello,
 }
 
 std::optional<Message> Sessions::take_batch(Session& session, const wire::Batch& batch) {
-  if (batch.first_seq() == 0 || batch.attempt() == 0 || batch.attempt() > limits::kMaxAttempt)
+  if (batch.first_seq() == 0 || batch.first_seq() > kMostItems || batch.attempt() == 0 ||
+      batch.attempt() > limits::kMaxAttempt)
     return malformed();
   ItemsMessage message{.source = session.source};
   core::Items& items = message.items;
@@ -188,14 +198,17 @@ std::optional<Message> Sessions::take_batch(Session& session, const wire::Batch&
     Layout layout = codec::from_wire(in);
     const std::size_t index = items.first_layout + items.layouts.size();
     if (!is_sound(layout) || index >= limits::kMaxLayoutsPerSource) return malformed();
-    if (index >= session.layouts.size()) session.layouts.push_back(layout);
+    if (index < session.layouts.size() && session.layouts[index] != layout) return malformed();
     items.layouts.push_back(std::move(layout));
   }
+  const std::size_t known = session.layouts.size();
   switch (batch.items_case()) {
     case wire::Batch::kRecords: {
       PackedRecords records;
-      const auto layout_of = [&](LayoutId id) {
-        return id < session.layouts.size() ? &session.layouts[id] : nullptr;
+      const auto layout_of = [&](LayoutId id) -> const Layout* {
+        if (id < known) return &session.layouts[id];
+        const std::size_t fresh = id - items.first_layout;
+        return fresh < items.layouts.size() ? &items.layouts[fresh] : nullptr;
       };
       if (codec::from_wire(batch.records(), layout_of, &records).has_value() ||
           !is_sound(records, session.rank))
@@ -215,6 +228,8 @@ std::optional<Message> Sessions::take_batch(Session& session, const wire::Batch&
     default:
       return malformed();
   }
+  for (std::size_t i = known - items.first_layout; i < items.layouts.size(); ++i)
+    session.layouts.push_back(items.layouts[i]);
   counts_.items += items.count();
   return message;
 }
@@ -235,6 +250,10 @@ std::optional<Outgoing> Sessions::answer(const Reply& reply) {
     const auto it = sessions_.find(id);
     if (it == sessions_.end()) return std::nullopt;
     it->second.source = welcome->welcomed.source;
+    // A source has one session: the one that said Hello last.
+    if (const auto before = by_source_.find(welcome->welcomed.source);
+        before != by_source_.end() && before->second != id)
+      erase(before->second);
     by_source_[welcome->welcomed.source] = id;
     wire::Welcome& to = *envelope.mutable_welcome();
     to.set_committed_seq(welcome->welcomed.committed_seq);

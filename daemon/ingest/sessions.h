@@ -83,8 +83,8 @@ class Sessions {
   Counts counts_;
 };
 
-/// What is wrong with a name of a run, stage or the like that comes from outside; nothing when it may be
-/// used: not empty, UTF-8 without control characters, at most `most` bytes.
+/// What is wrong with a name of a run or an id that comes from outside; nothing when it may be used: not
+/// empty, UTF-8 without control characters, at most `most` bytes.
 std::optional<std::string> bad_name(std::string_view name, std::size_t most);
 
 }  // namespace laggard::ingest

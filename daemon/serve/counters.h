@@ -17,10 +17,11 @@ struct Counters {
   std::atomic<std::uint64_t> event_clients_dropped = 0;  ///< did not read fast enough
   std::atomic<std::uint64_t> events_sent = 0;
   // Series left out of /metrics, summed over scrapes.
-  std::atomic<std::uint64_t> series_dropped_runs = 0;    ///< over limits::kMaxMetricRuns
-  std::atomic<std::uint64_t> series_dropped_stages = 0;  ///< over limits::kMaxMetricStages
-  std::atomic<std::uint64_t> series_dropped_ranks = 0;   ///< over limits::kMaxMetricRanks
-  std::atomic<std::uint64_t> series_dropped_names = 0;   ///< a name that no label can hold
+  std::atomic<std::uint64_t> series_dropped_runs = 0;  ///< over limits::kMaxMetricRuns
+  std::atomic<std::uint64_t> series_dropped_stages =
+      0;  ///< over limits::kMaxMetricStages or ...StagesOfAllRuns
+  std::atomic<std::uint64_t> series_dropped_ranks = 0;  ///< over limits::kMaxMetricRanks
+  std::atomic<std::uint64_t> series_dropped_names = 0;  ///< a name that no label can hold
 
   void count_answer(unsigned status) {
     if (status < answers.size()) ++answers[status];

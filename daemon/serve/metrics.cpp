@@ -66,6 +66,14 @@ struct RankFamilies {
   Family &wall, &last_step, &silent;
 };
 
+/// What the page has still room for; what it has not is counted.
+struct Room {
+  Counters& counters;
+  std::size_t runs = limits::kMaxMetricRuns;
+  std::size_t stages = limits::kMaxMetricStagesOfAllRuns;
+  std::size_t ranks = limits::kMaxMetricRanks;
+};
+
 void add_spread(Family& family, std::string_view run, const core::Spread& wall) {
   if (wall.present == 0) return;
   family.add({{"run", run}, {"stat", "max"}}, seconds(wall.max));
@@ -73,20 +81,23 @@ void add_spread(Family& family, std::string_view run, const core::Spread& wall) 
 }
 
 void add_stages(Family& family, std::string_view run, const core::StepBreakdown& step,
-                const core::StageTable& stages, Counters& counters) {
+                const core::StageTable& stages, Room& room) {
   std::unordered_set<core::StageId> named;
   for (const core::StageBreakdown& row : step.stages) {
     if (row.spread.present == 0 || row.stage >= stages.size()) continue;
     const std::string& name = stages[row.stage].name;
     if (!is_label_text(name)) {
-      counters.series_dropped_names += 2;
+      room.counters.series_dropped_names += 2;
       continue;
     }
-    if (!named.contains(row.stage) && named.size() == limits::kMaxMetricStages) {
-      counters.series_dropped_stages += 2;
-      continue;
+    if (!named.contains(row.stage)) {
+      if (named.size() == limits::kMaxMetricStages || room.stages == 0) {
+        room.counters.series_dropped_stages += 2;
+        continue;
+      }
+      named.insert(row.stage);
+      --room.stages;
     }
-    named.insert(row.stage);
     const std::string_view clock = core::name_of(row.clock);
     family.add({{"run", run}, {"stage", name}, {"clock", clock}, {"stat", "max"}}, seconds(row.spread.max));
     family.add({{"run", run}, {"stage", name}, {"clock", clock}, {"stat", "median"}},
@@ -94,14 +105,13 @@ void add_stages(Family& family, std::string_view run, const core::StepBreakdown&
   }
 }
 
-void add_settled(RunFamilies& families, std::string_view run, const core::AttemptView& attempt,
-                 Counters& counters) {
+void add_settled(RunFamilies& families, std::string_view run, const core::AttemptView& attempt, Room& room) {
   if (attempt.settled == nullptr) return;
   const core::StepBreakdown& step = attempt.settled->breakdown;
   families.settled_step.add({{"run", run}}, step.step);
   families.missing.add({{"run", run}}, attempt.settled->missing_count);
   add_spread(families.wall, run, step.wall);
-  if (attempt.stages != nullptr) add_stages(families.stage, run, step, *attempt.stages, counters);
+  if (attempt.stages != nullptr) add_stages(families.stage, run, step, *attempt.stages, room);
   if (step.slowest.has_value() && !step.near_tie) families.slowest.add({{"run", run}}, *step.slowest);
   if (step.culprit.has_value()) families.culprit.add({{"run", run}}, step.culprit->rank);
 }
@@ -114,16 +124,18 @@ void add_delivery(RunFamilies& families, std::string_view run, const core::Attem
   families.records.add({{"run", run}, {"result", "rejected"}}, counts.rejected);
   families.records.add({{"run", run}, {"result", "dropped"}}, counts.dropped);
   families.late.add({{"run", run}}, counts.late);
-  families.lines.add({{"run", run}, {"result", "accepted"}}, attempt.lines.accepted);
-  families.lines.add({{"run", run}, {"result", "foreign"}}, attempt.lines.foreign);
-  families.lines.add({{"run", run}, {"result", "rejected"}}, attempt.lines.rejected);
-  families.pending.add({{"run", run}}, attempt.lines.pending_tail);
+  if (attempt.lines.has_value()) {
+    families.lines.add({{"run", run}, {"result", "accepted"}}, attempt.lines->accepted);
+    families.lines.add({{"run", run}, {"result", "foreign"}}, attempt.lines->foreign);
+    families.lines.add({{"run", run}, {"result", "rejected"}}, attempt.lines->rejected);
+    families.pending.add({{"run", run}}, attempt.lines->pending_tail);
+  }
   families.invalid.add({{"run", run}}, counts.invalid_values);
   families.clashes.add({{"run", run}}, attempt.clashes.size());
 }
 
 void add_run(RunFamilies& families, std::string_view run, core::RunState run_state, const AttemptNow& at,
-             Counters& counters) {
+             Room& room) {
   const core::AttemptView& attempt = at.attempt;
   families.info.add({{"run", run},
                      {"attempt", std::to_string(attempt.attempt)},
@@ -131,7 +143,7 @@ void add_run(RunFamilies& families, std::string_view run, core::RunState run_sta
                     1U);
   for (const core::RunState state : {core::RunState::running, core::RunState::stalled})
     families.state.add({{"run", run}, {"state", core::name_of(state)}}, run_state == state ? 1U : 0U);
-  add_settled(families, run, attempt, counters);
+  add_settled(families, run, attempt, room);
   if (attempt.newest_step.has_value()) families.last_step.add({{"run", run}}, *attempt.newest_step);
   if (attempt.last_received != 0) families.last_record.add({{"run", run}}, seconds(attempt.last_received));
   const RankCounts ranks = count_ranks(at);
@@ -147,15 +159,14 @@ void add_run(RunFamilies& families, std::string_view run, core::RunState run_sta
   add_delivery(families, run, attempt);
 }
 
-void add_ranks(RankFamilies& families, std::string_view run, const AttemptNow& at, Counters& counters) {
-  std::size_t shown = 0;
+void add_ranks(RankFamilies& families, std::string_view run, const AttemptNow& at, Room& room) {
   for (const core::RankView& rank : at.attempt.ranks) {
     if (rank.ended || rank.finished) continue;
-    if (shown == limits::kMaxMetricRanks) {
-      counters.series_dropped_ranks += 3;
+    if (room.ranks == 0) {
+      room.counters.series_dropped_ranks += 3;
       continue;
     }
-    ++shown;
+    --room.ranks;
     const std::string number = std::to_string(rank.rank);
     const bool silent = core::is_silent(at.attempt, rank, at.now);
     families.silent.add({{"run", run}, {"rank", number}}, silent ? 1U : 0U);
@@ -220,7 +231,7 @@ std::string metrics_page(const QueryService& service, Counters& counters, bool r
   Family& runs = page.gauge("laggard_runs", "Runs by state.");
   RunFamilies run_families(page);
   RankFamilies rank_families(page);
-  std::size_t shown = 0;
+  Room room{counters};
   for (const auto& run : snapshot->runs) {
     if (run->newest == nullptr) continue;
     const core::RunState state = core::state_at(*run->newest, run->closed, now);
@@ -228,13 +239,13 @@ std::string metrics_page(const QueryService& service, Counters& counters, bool r
     if (run->closed || state == core::RunState::ended || state == core::RunState::lost) continue;
     if (!is_label_text(run->name)) {
       ++counters.series_dropped_names;
-    } else if (shown == limits::kMaxMetricRuns) {
+    } else if (room.runs == 0) {
       ++counters.series_dropped_runs;
     } else {
-      ++shown;
+      --room.runs;
       const AttemptNow at{.attempt = *run->newest, .now = now};
-      add_run(run_families, run->name, state, at, counters);
-      if (ranks) add_ranks(rank_families, run->name, at, counters);
+      add_run(run_families, run->name, state, at, room);
+      if (ranks) add_ranks(rank_families, run->name, at, room);
     }
   }
   for (const core::RunState state :

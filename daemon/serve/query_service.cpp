@@ -153,7 +153,7 @@ Json QueryService::step(const AttemptAsked& asked, Step step, History& history) 
   Json ranks = nullptr;
   bool more = false;
   history.each_step(row.id, {step, step}, [&](const core::StepRecords& records, const LayoutTable& layouts) {
-    // The summary row keeps no trace of null and invalid values; the records do.
+    // others_median and others_max of a stage are not stored: they are made again of the records.
     view->breakdown = core::break_down(records, layouts, stages);
     ranks = Json::array();
     for (const RecordView& record : records.by_rank(layouts)) {

@@ -62,6 +62,14 @@ Json delivery_json(const core::DeliveryCounts& counts) {
           {"invalid_values", counts.invalid_values}};
 }
 
+Json lines_json(const std::optional<core::LineTotals>& lines) {
+  if (!lines.has_value()) return nullptr;
+  return {{"accepted", lines->accepted},
+          {"foreign", lines->foreign},
+          {"rejected", lines->rejected},
+          {"pending_tail", lines->pending_tail}};
+}
+
 Json clashes_json(const core::AttemptView& attempt) {
   Json list = Json::array();
   for (const core::Clash& clash : attempt.clashes)
@@ -135,10 +143,7 @@ Json run_status(const core::RunView& run, const AttemptNow& at, const core::Inge
   json["median_wall_ms"] = measured(attempt.median_wall_ms);
   json["silent_after_ms"] = attempt.silent_after_ms;
   json["delivery"] = delivery_json(attempt.counts);
-  json["lines"] = {{"accepted", attempt.lines.accepted},
-                   {"foreign", attempt.lines.foreign},
-                   {"rejected", attempt.lines.rejected},
-                   {"pending_tail", attempt.lines.pending_tail}};
+  json["lines"] = lines_json(attempt.lines);
   json["clashes"] = clashes_json(attempt);
   json["warnings"] = attempt.warnings;
   json["counters"] = counters;

@@ -21,8 +21,6 @@ std::vector<T> all(Rows rows, T (*read)(Rows&)) {
   return found;
 }
 
-std::optional<Step> first_step(Rows rows) { return rows.next() ? rows.optional_integer() : std::nullopt; }
-
 // The order of a breakdown.
 std::vector<core::StageBreakdown> stream_then_host(const std::vector<StageRow>& rows) {
   std::vector<core::StageBreakdown> stages;
@@ -38,24 +36,15 @@ Reader::Reader(const std::filesystem::path& database, std::chrono::milliseconds 
     : limit_(limit),
       database_(database.string(), Database::Mode::read_only),
       blocks_(database_),
-      runs_(database_, kRuns.select("ORDER BY name")),
       attempts_(database_,
                 kAttempts.select("WHERE run_id = (SELECT run_id FROM runs WHERE name = ?) ORDER BY attempt")),
       ranks_(database_, select_ranks("WHERE attempt_id = ?")),
       stages_(database_, kStages.select("WHERE attempt_id = ? ORDER BY stage_id")),
-      oldest_(database_, "SELECT min(step) FROM steps WHERE attempt_id = ?"),
-      newest_(database_, "SELECT max(step) FROM steps WHERE attempt_id = ?"),
-      oldest_block_(database_, "SELECT min(step) FROM blocks WHERE attempt_id = ?"),
       steps_up_(database_,
                 kSteps.select("WHERE attempt_id = ? AND step BETWEEN ? AND ? ORDER BY step LIMIT ?")),
       steps_down_(database_,
                   kSteps.select("WHERE attempt_id = ? AND step BETWEEN ? AND ? ORDER BY step DESC LIMIT ?")),
       step_stages_(database_, kStepStages.select("WHERE attempt_id = ? AND step = ? ORDER BY stage_id")) {}
-
-std::vector<core::RunRow> Reader::runs() {
-  start();
-  return all(runs_.query(), read_run);
-}
 
 std::vector<core::AttemptRow> Reader::attempts(std::string_view run) {
   start();
@@ -76,15 +65,6 @@ core::StageTable Reader::stages(core::AttemptId attempt) {
     table.restore(read_stage(rows, static_cast<core::StageId>(table.size())));
   }
   return table;
-}
-
-Stored Reader::stored(core::AttemptId attempt) {
-  start();
-  const Transaction transaction(database_, Transaction::Kind::read);
-  return {.oldest = first_step(oldest_.query(attempt)),
-          .newest = first_step(newest_.query(attempt)),
-          .oldest_with_records = first_step(oldest_block_.query(attempt)),
-          .by_state = count_by_state(database_, attempt)};
 }
 
 std::vector<core::StepView> Reader::steps(core::AttemptId attempt, const StepRange& range) {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,13 +18,6 @@
 #include "daemon/store/database.h"
 
 namespace laggard::store {
-
-/// What is stored of an attempt's steps.
-struct Stored {
-  std::optional<Step> oldest, newest;
-  std::optional<Step> oldest_with_records;  ///< older ones have kept their summaries alone
-  std::map<core::StepState, std::uint64_t> by_state;
-};
 
 /// Which steps, both ends inclusive, and how many of them at most.
 struct StepRange {
@@ -49,12 +41,10 @@ class Reader {
   /// Opens Store::database_path() of a store that is open. `limit` is for each call.
   Reader(const std::filesystem::path& database, std::chrono::milliseconds limit);
 
-  std::vector<core::RunRow> runs();  ///< by name
   /// Ascending by number; empty when there is no such run.
   std::vector<core::AttemptRow> attempts(std::string_view run);
   std::vector<core::RankRow> ranks(core::AttemptId attempt);  ///< ascending
   core::StageTable stages(core::AttemptId attempt);
-  Stored stored(core::AttemptId attempt);
 
   /// Ascending; the summaries alone: breakdown.stages is empty.
   std::vector<core::StepView> steps(core::AttemptId attempt, const StepRange& range);
@@ -62,7 +52,10 @@ class Reader {
 
   /// Every stored layout: what the records of step() and for_each_step() need. The reference stays valid and
   /// is kept up to date by every call that returns records.
-  const LayoutTable& layouts() { return blocks_.layouts(); }
+  const LayoutTable& layouts() {
+    start();
+    return blocks_.layouts();
+  }
 
   using OnStep = std::function<bool(const core::StepRecords&)>;
   /// Every step that has records, ascending, for as long as `on_step` says true. It is read in slices of some
@@ -79,8 +72,7 @@ class Reader {
   std::chrono::milliseconds limit_;
   Database database_;
   BlockReader blocks_;
-  Statement runs_, attempts_, ranks_, stages_, oldest_, newest_, oldest_block_, steps_up_, steps_down_,
-      step_stages_;
+  Statement attempts_, ranks_, stages_, steps_up_, steps_down_, step_stages_;
 };
 
 }  // namespace laggard::store

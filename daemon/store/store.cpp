@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -88,7 +89,10 @@ Store::Store(std::filesystem::path dir, const FileSystemOf& file_system)
     : dir_(std::move(dir), file_system),
       database_(open_database(dir_)),
       writer_(*database_),
-      blocks_(*database_) {}
+      blocks_(*database_),
+      step_(*database_,
+            "SELECT state, first_received_unix_ms, settled_unix_ms FROM steps "
+            "WHERE attempt_id = ? AND step = ?") {}
 
 core::Restored Store::restore() {
   Database& database = *database_;
@@ -130,8 +134,15 @@ void Store::restore_steps(core::Restored* restored) {
 
 void Store::commit(const core::Writes& writes) { writer_.commit(writes); }
 
-std::unique_ptr<core::StepRecords> Store::load(core::AttemptId attempt, Step step) {
-  return blocks_.load(attempt, step);
+std::optional<core::StoredStep> Store::load(core::AttemptId attempt, Step step) {
+  std::unique_ptr<core::StepRecords> records = blocks_.load(attempt, step);
+  if (records == nullptr) return std::nullopt;
+  Rows rows = step_.query(attempt, step);
+  if (!rows.next()) rows.damaged("step " + std::to_string(step) + " has records and no summary");
+  return core::StoredStep{.records = std::move(records),
+                          .state = read_step_state(rows),
+                          .first_received = rows.integer(),
+                          .settled_at = rows.integer()};
 }
 
 Store::Sizes Store::sizes() const {

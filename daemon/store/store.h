@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "daemon/core/writes.h"
 #include "daemon/store/block_reader.h"
@@ -29,8 +30,7 @@ class Store final : public core::StepArchive {
   /// only those given. Throws Error with the database as it was before: the same writes may be tried again.
   void commit(const core::Writes& writes);
 
-  /// Throws Error when the stored block is damaged.
-  std::unique_ptr<core::StepRecords> load(core::AttemptId attempt, Step step) override;
+  std::optional<core::StoredStep> load(core::AttemptId attempt, Step step) override;
 
   /// The file that a Reader opens. Any thread.
   std::filesystem::path database_path() const { return dir_.database(); }
@@ -53,6 +53,7 @@ class Store final : public core::StepArchive {
   std::unique_ptr<Database> database_;
   Writer writer_;
   BlockReader blocks_;
+  Statement step_;
 };
 
 }  // namespace laggard::store

@@ -148,7 +148,7 @@ void end_to_end(benchmark::State& state) {
     config.data = bench_dir().string();
     config.ingest = "tcp://127.0.0.1:0";
     config.http = "127.0.0.1:0";
-    auto daemon = std::make_unique<app::Daemon>(config);
+    auto daemon = std::make_unique<app::Daemon>(config, [] { std::abort(); });
     const std::string ready = daemon->ready_line();
     const std::size_t at = ready.find("tcp://");
     Load load(ready.substr(at, ready.find(' ', at) - at), world);
@@ -219,7 +219,7 @@ BENCHMARK(receive);
 
 class NoArchive : public core::StepArchive {
  public:
-  std::unique_ptr<core::StepRecords> load(core::AttemptId, Step) override { return nullptr; }
+  std::optional<core::StoredStep> load(core::AttemptId, Step) override { return std::nullopt; }
 };
 
 /// Alignment, breakdown and the rows to store, without storing them.

@@ -34,7 +34,7 @@ class DaemonTest : public ::testing::Test {
     config.data = dir_.string();
     config.ingest = "tcp://127.0.0.1:0";
     config.http = "127.0.0.1:0";
-    daemon_ = std::make_unique<app::Daemon>(config);
+    daemon_ = std::make_unique<app::Daemon>(config, [] { std::abort(); });
   }
   void restart() {
     daemon_.reset();
@@ -117,7 +117,7 @@ TEST_F(DaemonTest, ASecondDaemonOnTheSameDirectoryIsRefused) {
   config.data = dir_.string();
   config.ingest = "tcp://127.0.0.1:0";
   config.http = "127.0.0.1:0";
-  EXPECT_THROW(app::Daemon second(config), Error);
+  EXPECT_THROW(app::Daemon second(config, [] {}), Error);
 }
 
 }  // namespace

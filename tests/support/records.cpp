@@ -41,12 +41,16 @@ core::StepRecords step_of(const std::vector<TestRecord>& records, LayoutTable& l
   return step;
 }
 
-std::unique_ptr<core::StepRecords> MemoryArchive::load(core::AttemptId attempt, Step step) {
+std::optional<core::StoredStep> MemoryArchive::load(core::AttemptId attempt, Step step) {
   const auto it = blocks.find({attempt, step});
-  if (it == blocks.end()) return nullptr;
-  auto records = std::make_unique<core::StepRecords>(step);
-  for (const auto& [block, packed] : it->second) records->add_block(block, packed);
-  return records;
+  if (it == blocks.end()) return std::nullopt;
+  const core::StepView& view = views.at({attempt, step});
+  core::StoredStep stored{.records = std::make_unique<core::StepRecords>(step),
+                          .state = view.state,
+                          .first_received = view.first_received,
+                          .settled_at = view.settled_at};
+  for (const auto& [block, packed] : it->second) stored.records->add_block(block, packed);
+  return stored;
 }
 
 void MemoryArchive::commit(const core::Writes& writes) {

@@ -35,7 +35,7 @@ core::StepRecords step_of(const std::vector<TestRecord>& records, LayoutTable& l
 /// What a store would keep, in memory.
 class MemoryArchive : public core::StepArchive {
  public:
-  std::unique_ptr<core::StepRecords> load(core::AttemptId attempt, Step step) override;
+  std::optional<core::StoredStep> load(core::AttemptId attempt, Step step) override;
   /// Keeps what the writes say, as a commit would.
   void commit(const core::Writes& writes);
   /// What a collector that starts again would be given.

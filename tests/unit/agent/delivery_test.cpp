@@ -1,9 +1,12 @@
 // Whole deliveries, over TCP, to a collector of the test's own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <future>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -36,6 +39,21 @@ std::vector<std::int64_t> steps_of(const ReceivedSource& source) {
     if (item.kind == 'u') out.push_back(item.step);
   return out;
 }
+
+// Becomes ready when the agent logs its first error: a refusal.
+class RefusalSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::future<void> heard() { return heard_.get_future(); }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (message.level == spdlog::level::err && !std::exchange(said_, true)) heard_.set_value();
+  }
+  void flush_() override {}
+
+  std::promise<void> heard_;
+  bool said_ = false;
+};
 
 class DeliveryTest : public testing::Test {
  protected:
@@ -111,6 +129,67 @@ TEST_F(DeliveryTest, OnceDeliversEverythingOnceAndSaysWhatBecameOfEveryLine) {
   EXPECT_EQ(files[2].at("ranks").at(3).at("updates"), 2);
   EXPECT_EQ(files[2].at("ranks").at(3).at("stored"), 3);
   EXPECT_THAT(report_text(report), testing::HasSubstr("tail_cut.jsonl:10: torn record"));
+}
+
+TEST_F(DeliveryTest, RotatedFilesThatAreNamedAreRead) {
+  append(path_ + ".1", update(1));
+  append(path_, update(2));
+  EXPECT_EQ(deliver_once({path_, path_ + ".1"}).files.size(), 2u);
+  EXPECT_EQ(deliver_once({dir_ / "rank*"}).files.size(), 2u);
+  EXPECT_EQ(collector_.received().updates(), 4u);
+}
+
+TEST_F(DeliveryTest, RotatedFileThatIsThereAtTheStartIsReadOnceAndTheNextOneThroughItsBase) {
+  append(path_ + ".1", update(1));
+  std::filesystem::last_write_time(path_ + ".1",
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  append(path_, update(2));
+  options_.files = {dir_ / "rank*"};
+  const DeliveryReport report = follow(updates(4), [&] {
+    EXPECT_TRUE(wait_for_updates(2));
+    std::filesystem::rename(path_ + ".1", path_ + ".2");
+    std::filesystem::rename(path_, path_ + ".1");
+    append(path_, update(3));
+    EXPECT_TRUE(wait_for_updates(3));
+    append(dir_ / "rank1.jsonl", update(4));  // found by the expansion that sees .2 too
+  });
+  EXPECT_EQ(report.files.size(), 3u);
+  EXPECT_EQ(collector_.received().updates(), 4u);
+}
+
+TEST_F(DeliveryTest, OnceWithAFileThatCannotBeReadIsAnError) {
+  std::filesystem::create_directory(path_);
+  append(dir_ / "rank1.jsonl", update(1));
+  try {
+    deliver_once({dir_ / "rank1.jsonl", path_});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), "cannot read " + path_ + ": it is a directory");
+  }
+  EXPECT_EQ(collector_.received().updates(), 0u);
+}
+
+TEST_F(DeliveryTest, RunNameThatIsNotUtf8IsAnError) {
+  options_.run = "r\xff";
+  EXPECT_THROW(deliver_once({kCases + "A05/tail_cut.jsonl"}), Error);
+}
+
+TEST_F(DeliveryTest, RefusedRunIsOfferedAgainToACollectorThatRestarts) {
+  collector_.behave({.refuse = "too many runs"});
+  options_.files = {path_};
+  append(path_, update(1) + update(2));
+  const auto refusal = std::make_shared<RefusalSink>();
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", refusal));
+  const DeliveryReport report = follow(updates(2), [&] {
+    EXPECT_EQ(refusal->heard().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    collector_.stop();
+    collector_.behave({});
+    collector_.start();
+  });
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(report.undelivered(), 0u);
+  EXPECT_EQ(report.files.at(0).ranks.at(0).refusal, "");
 }
 
 TEST_F(DeliveryTest, OnceWithoutTheFileIsAnError) {

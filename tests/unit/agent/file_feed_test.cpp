@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agent/utf8.h"
 #include "proto/wire.pb.h"
 #include "tests/unit/agent/temp_dir.h"
 
@@ -126,13 +127,61 @@ TEST_F(FileFeedTest, CheckpointWaitsForAllRanks) {
   const std::uint64_t size_before = contents(path_).size() - config(0).size();
   feed.pump();
   (void)attempts_of(source(feed, 1));
-  source(feed, 1).on_ack({.committed_seq = 2, .credit = 10, .attempt_offset = 3});
+  source(feed, 1).on_ack({.committed_seq = 2, .credit = 10});
   const auto progress = feed.take_checkpoint();
   ASSERT_TRUE(progress);
   EXPECT_EQ(progress->place.offset, size_before);
   EXPECT_EQ(progress->ranks.at(0).attempts, (AttemptState{1, false, true, true}));
-  EXPECT_EQ(progress->ranks.at(1).attempt_offset, 3u);
   EXPECT_FALSE(feed.take_checkpoint());
+}
+
+TEST_F(FileFeedTest, CheckpointIsNotedAnewWhenAttemptsWereRenumbered) {
+  append(path_, update(0, 5));
+  FileFeed feed(path_, sources_);
+  feed.pump();
+  feed.begin_checkpoint();
+  append(path_, update(0, 1));  // the collector makes the next attempt of it
+  feed.pump();
+  (void)attempts_of(source(feed, 0));
+  source(feed, 0).on_ack({.committed_seq = 2, .credit = 10, .attempt_offset = 1});
+  EXPECT_FALSE(feed.take_checkpoint());  // its place stands before the step back
+  const auto progress = feed.take_checkpoint();
+  ASSERT_TRUE(progress);
+  EXPECT_EQ(progress->place.offset, contents(path_).size());
+  EXPECT_EQ(progress->ranks.at(0).attempt_offset, 1u);
+}
+
+TEST_F(FileFeedTest, RefusedRankDoesNotHoldUpTheOthers) {
+  append(path_, update(0, 1) + update(1, 1));
+  FileFeed feed(path_, sources_);
+  feed.pump();
+  source(feed, 0).on_refusal();
+  std::string lines;
+  for (std::uint32_t i = 0; i < limits::kWindowRecords; ++i) lines += update(0, static_cast<int>(i));
+  append(path_, lines + update(1, 2));
+  while (feed.pump()) {
+    ASSERT_FALSE(feed.full());
+  }
+  EXPECT_EQ(feed.ranks().at(1).updates, 2u);
+  EXPECT_EQ(source(feed, 0).uncommitted(), limits::kWindowRecords + 1u);
+}
+
+TEST_F(FileFeedTest, OriginIsUtf8) {
+  const std::string path = dir_ / "r\xff.jsonl";
+  append(path, update(0, 1));
+  FileFeed feed(path, sources_);
+  feed.pump();
+  wire::Envelope envelope;
+  ASSERT_TRUE(envelope.ParseFromString(source(feed, 0).hello()));
+  EXPECT_THAT(envelope.hello().source().origin(), testing::EndsWith("/r\\xff.jsonl"));
+}
+
+TEST(Utf8, BytesThatAreNoneAreEscapedAndCharactersAreKept) {
+  EXPECT_EQ(escape_to_utf8("a\xc3\xa9\xf0\x9f\x98\x80"), "a\xc3\xa9\xf0\x9f\x98\x80");
+  EXPECT_EQ(escape_to_utf8("\xc3"), "\\xc3");
+  EXPECT_EQ(escape_to_utf8("\xe2\x82z\xff"), "\\xe2\\x82z\\xff");
+  EXPECT_FALSE(is_utf8("\xff"));
+  EXPECT_TRUE(is_utf8(""));
 }
 
 TEST_F(FileFeedTest, ResumedFeedGoesOnWithTheSameNumbers) {
@@ -167,6 +216,13 @@ TEST_F(ProgressStoreTest, KeepsAndGivesBack) {
   EXPECT_EQ(store.load("/g"), std::nullopt);
   EXPECT_EQ(ProgressStore(dir_ / "state/deep", "tcp://c", "other").load("/f"), std::nullopt);
   EXPECT_EQ(ProgressStore(dir_ / "state/deep", "tcp://d", "run").load("/f"), std::nullopt);
+}
+
+TEST_F(ProgressStoreTest, PathNeedNotBeUtf8) {
+  ProgressStore store(dir_ / "state", "tcp://c", "run");
+  EXPECT_TRUE(store.save("/f\xff", {.collector_id = "c", .place = {}, .ranks = {}}));
+  ASSERT_TRUE(store.load("/f\xff"));
+  EXPECT_EQ(store.load("/f\xff")->collector_id, "c");
 }
 
 TEST_F(ProgressStoreTest, BrokenFileIsNoProgress) {

@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
 #include <memory>
 #include <set>
+#include <sstream>
 
 #include "agent/line_parser.h"
 #include "daemon/base/limits.h"
@@ -37,6 +42,59 @@ TEST_F(FileFollowerTest, FileThatDoesNotExistHasNoLinesYet) {
   EXPECT_EQ(follower.place(), std::nullopt);
   append(path_, "a\n");
   EXPECT_THAT(drain(follower), ElementsAre("a"));
+}
+
+TEST_F(FileFollowerTest, PathThatCannotBeOpenedSaysWhyUntilItCan) {
+  FileFollower follower(path_);
+  EXPECT_THAT(drain(follower), IsEmpty());
+  EXPECT_EQ(follower.problem(), "");  // not there yet
+  std::filesystem::create_directory(path_);
+  EXPECT_THAT(drain(follower), IsEmpty());
+  EXPECT_EQ(follower.problem(), "it is a directory");
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THAT(drain(follower), IsEmpty());
+  EXPECT_EQ(follower.problem(), "it is no regular file");
+  std::filesystem::remove(path_);
+  std::filesystem::create_symlink(path_, path_);
+  EXPECT_THAT(drain(follower), IsEmpty());
+  EXPECT_EQ(follower.problem(), "Too many levels of symbolic links");
+  std::filesystem::remove(path_);
+  append(path_, "a\n");
+  EXPECT_THAT(drain(follower), ElementsAre("a"));
+  EXPECT_EQ(follower.problem(), "");
+}
+
+TEST_F(FileFollowerTest, FollowerThatKeepsToItsFileDoesNotReadTheOneThatTakesItsName) {
+  append(path_, "a\n");
+  FileFollower follower(path_);
+  follower.keep_to_file();
+  EXPECT_THAT(drain(follower), ElementsAre("a"));
+  std::filesystem::rename(path_, dir_ / "away");
+  append(path_, "b\n");
+  append(dir_ / "away", "c\n");
+  EXPECT_THAT(drain(follower), ElementsAre("c"));
+}
+
+TEST_F(FileFollowerTest, TruncationThatLosesUnreadBytesIsWarnedOf) {
+  std::ostringstream said;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(said)));
+  const std::string line(999, 'x');
+  std::string lines;
+  for (int i = 0; i < 500; ++i) lines += line + "\n";
+  append(path_, lines);
+  FileFollower follower(path_);
+  ASSERT_TRUE(follower.next());  // reads 256 KiB of the 500,000 bytes: 237,856 are left
+  test::truncate(path_);
+  append(path_, "new\n");
+  EXPECT_THAT(drain(follower).back(), "new");
+  test::truncate(path_);  // all was read: no loss
+  EXPECT_THAT(drain(follower), IsEmpty());
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(said.str(), testing::HasSubstr(path_ + " was truncated: at least 237856 bytes"));
+  EXPECT_EQ(std::ranges::count(said.str(), '\n'), 1);
 }
 
 TEST_F(FileFollowerTest, UnfinishedLastLineWaitsForItsRest) {

@@ -239,6 +239,17 @@ TEST(LineParser, OfARepeatedKeyTheLastOneWins) {
   EXPECT_EQ(parsed.rest.extra, "");
 }
 
+TEST(LineParser, OfAKeyRepeatedWithinRepeatedObjectsTheLastOneWins) {
+  const ParsedLine parsed =
+      update_with(R"("calls":{"a":1,"a":2},"calls":{"a":3,"a":4},"cpu_call_ms":{"x":1.0,"x":2.0},)"
+                  R"("cpu_call_ms":{"x":3.0,"x":4.5},"h":{"k":1,"k":2},"g":{"k":3,"k":4},"h":{"k":5,"k":6})");
+  EXPECT_THAT(parsed.layout.calls, ElementsAre("a"));
+  EXPECT_THAT(parsed.layout.host, ElementsAre("x"));
+  EXPECT_THAT(parsed.ints, ElementsAre(4));
+  EXPECT_THAT(parsed.doubles, testing::Contains(4.5));
+  EXPECT_THAT(parsed.rest.histograms, ElementsAre(Histogram{"g", {{"k", 4}}}, Histogram{"h", {{"k", 6}}}));
+}
+
 TEST(LineParser, LayoutVersionChangesWithTheLayout) {
   const std::string head = R"({"type":"update","rank":0,"step":1,"cuda_stream_ms":)";
   LineParser parser;

@@ -235,6 +235,41 @@ TEST_F(RankSourceTest, FullWindowSaysSo) {
   EXPECT_FALSE(source_.full());
 }
 
+TEST_F(RankSourceTest, RefusedSourceCountsItsItemsAndHoldsNone) {
+  add_update(1);
+  source_.flush();
+  add_update(2);
+  source_.on_refusal();
+  EXPECT_EQ(source_.window_bytes(), 0u);
+  for (std::uint32_t i = 2; i < limits::kWindowRecords + 5; ++i) add_update(static_cast<int>(i));
+  source_.flush();
+  EXPECT_EQ(source_.uncommitted(), limits::kWindowRecords + 5u);
+  EXPECT_EQ(source_.window_bytes(), 0u);
+  EXPECT_FALSE(source_.full());
+  EXPECT_FALSE(next());
+  (void)source_.hello();
+  EXPECT_FALSE(source_.on_welcome({.committed_seq = 1, .window_records = 10}));
+}
+
+TEST_F(RankSourceTest, LayoutsOfMoreNameBytesThanAHelloMayHoldAreRefused) {
+  // 2048 names of 509 bytes, 3 more for each on the wire: exactly 1 MiB.
+  const auto object = [](int first) {
+    std::string out = R"({"type":"update","rank":3,"step":1,"counts":{)";
+    for (int i = first; i < first + 1024; ++i) {
+      std::string name = std::to_string(i);
+      name.resize(509, 'x');
+      out += (i > first ? ",\"" : "\"") + name + "\":1";
+    }
+    return out + "}}";
+  };
+  add(object(10'000));
+  add(object(20'000));
+  parser_.start(R"({"type":"update","rank":3,"step":1,"counts":{"a":1}})");
+  EXPECT_EQ(source_.add_update(*parser_.next()), "too many record shapes");
+  add(object(10'000));
+  EXPECT_LT(source_.hello().size(), limits::kMaxMessageBytes / 2);
+}
+
 TEST_F(RankSourceTest, TooManyShapesAreRefusedAndKnownOnesAreNot) {
   for (std::size_t i = 0; i < limits::kMaxLayoutsPerSource; ++i) add_update(1, "s" + std::to_string(i));
   parser_.start(R"({"type":"update","rank":3,"step":1,"cuda_stream_ms":{"new":1.5}})");

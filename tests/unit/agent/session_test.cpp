@@ -147,13 +147,30 @@ TEST_F(SessionTest, LostConnectionMakesItAskAtOnce) {
   EXPECT_EQ(next(), "hello");
 }
 
-TEST_F(SessionTest, FinalRejectIsFinal) {
+TEST_F(SessionTest, FinalRejectIsFinalForItsConnection) {
   EXPECT_EQ(next(), "hello");
   hear(Reject{"no such protocol", false});
   EXPECT_EQ(session_.refusal(), "no such protocol");
-  session_.on_disconnect();
   now_ += 100s;
   EXPECT_EQ(next(), "");
+  session_.on_disconnect();
+  EXPECT_EQ(next(), "hello");
+  EXPECT_EQ(session_.refusal(), "no such protocol");
+  welcome();
+  EXPECT_EQ(session_.refusal(), "");
+  EXPECT_FALSE(session_.collector_forgot());
+  add_update(1);
+  EXPECT_EQ(next(), "batch");
+}
+
+TEST_F(SessionTest, WelcomeAfterARefusalThatDroppedItemsAsksForThemAgain) {
+  add_update(1);
+  EXPECT_EQ(next(), "hello");
+  hear(Reject{"full", false});
+  session_.on_disconnect();
+  EXPECT_EQ(next(), "hello");
+  hear(Welcome{.committed_seq = 0, .window_records = 100});
+  EXPECT_TRUE(session_.collector_forgot());
 }
 
 TEST_F(SessionTest, CollectorThatForgotIsNotTalkedTo) {

@@ -282,6 +282,21 @@ TEST_F(MetricsTest, AnEndedLostOrClosedRunHasNoSeries) {
   EXPECT_EQ(of_run(samples(true)), 0U);
 }
 
+TEST_F(MetricsTest, LinesThatNobodySaidHaveNoSample) {
+  test::add_job(store_);
+  core::AttemptView view = test::live_view(store_.runs["job"][2]);
+  show(view);
+  EXPECT_EQ(count(samples(), "laggard_lines_total"), 0U);
+  EXPECT_EQ(count(samples(), "laggard_lines_pending"), 0U);
+  view.lines = core::LineTotals{.accepted = 20, .foreign = 3, .rejected = 2, .pending_tail = 1};
+  show(view);
+  const Samples all = samples();
+  EXPECT_EQ(all.at({"laggard_lines_total", {{"run", "job"}, {"result", "accepted"}}}), 20);
+  EXPECT_EQ(all.at({"laggard_lines_total", {{"run", "job"}, {"result", "foreign"}}}), 3);
+  EXPECT_EQ(all.at({"laggard_lines_total", {{"run", "job"}, {"result", "rejected"}}}), 2);
+  EXPECT_EQ(all.at({"laggard_lines_pending", {{"run", "job"}}}), 1);
+}
+
 TEST_F(MetricsTest, StagesAndRanksAreCappedAndCounted) {
   test::FakeAttempt& attempt = store_.attempt("job", 1, 0);
   test::Times times;
@@ -298,6 +313,30 @@ TEST_F(MetricsTest, StagesAndRanksAreCappedAndCounted) {
             2 * (300 - limits::kMaxMetricStages));
   EXPECT_EQ(count(all, "laggard_rank_silent"), limits::kMaxMetricRanks);
   EXPECT_EQ(all.at({"laggard_series_dropped_total", {{"reason", "ranks"}}}), 3 * 2);
+}
+
+TEST_F(MetricsTest, ManyRunsShareTheRoomOfThePage) {
+  // 60 runs of 200 stages, where 10,000 have room: those of the first 50. 60 times 100 ranks, where 4,096
+  // have room: those of 40 runs and 96 of the next.
+  test::FakeAttempt& attempt = store_.attempt("job", 1, 0);
+  test::Times times;
+  for (int i = 0; i < 200; ++i) times.emplace_back("stage_" + std::to_string(i), 1);
+  for (Rank rank = 0; rank < 100; ++rank) store_.add(attempt, 1, rank, 100, times);
+  store_.settle(attempt, 1, core::StepState::complete);
+  std::vector<std::shared_ptr<const core::RunView>> runs;
+  for (int i = 10; i < 70; ++i)
+    runs.push_back(test::run_view("job" + std::to_string(i), {1}, test::live_view(attempt)));
+  snapshot_ = test::snapshot_of(runs);
+  const Samples all = samples(true);
+  EXPECT_EQ(count(all, "laggard_stage_seconds"), 2U * 10'000U);
+  EXPECT_TRUE(
+      all.contains({"laggard_stage_seconds",
+                    {{"run", "job59"}, {"stage", "stage_199"}, {"clock", "stream"}, {"stat", "max"}}}));
+  EXPECT_EQ(counters_.series_dropped_stages, 2U * 10U * 200U);
+  EXPECT_EQ(count(all, "laggard_rank_silent"), 4'096U);
+  EXPECT_TRUE(all.contains({"laggard_rank_silent", {{"run", "job50"}, {"rank", "95"}}}));
+  EXPECT_EQ(counters_.series_dropped_ranks, 3U * (6'000U - 4'096U));
+  EXPECT_EQ(count(all, "laggard_run_info"), 60U);
 }
 
 }  // namespace

@@ -99,6 +99,18 @@ TEST_F(QueryServiceTest, TheStatusScreenShowsTheSettledStepAndWhatTheNewestWaits
   EXPECT_EQ(run["counters"], Json::parse(R"({"messages_malformed": 3})"));
 }
 
+TEST_F(QueryServiceTest, LinesAreNullUntilAnAgentHasSaidThem) {
+  core::AttemptView view = test::live_view(store_.runs["job"][2]);
+  snapshot_ = test::snapshot_of({test::run_view("job", {1, 2}, view)});
+  const Json unsaid = service_.run({.run = "job"});
+  ASSERT_TRUE(unsaid.contains("lines"));
+  EXPECT_TRUE(unsaid["lines"].is_null());
+  view.lines = core::LineTotals{.accepted = 20, .foreign = 3, .rejected = 2, .pending_tail = 1};
+  snapshot_ = test::snapshot_of({test::run_view("job", {1, 2}, view)});
+  EXPECT_EQ(service_.run({.run = "job"})["lines"],
+            Json::parse(R"({"accepted": 20, "foreign": 3, "rejected": 2, "pending_tail": 1})"));
+}
+
 TEST_F(QueryServiceTest, ASilentRankIsNamedWithItsLastStepAndAge) {
   core::AttemptView view = test::live_view(store_.runs["job"][2]);
   view.ranks[2].last_received = kNow - 25'000;  // its last step is 7, the newest is 8

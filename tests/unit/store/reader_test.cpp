@@ -14,7 +14,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::Pair;
 
 constexpr core::AttemptId kAttempt = test::Sample::kAttempt;
 constexpr auto kHour = std::chrono::hours(1);
@@ -110,18 +109,13 @@ TEST_F(ReaderTest, RangesOfStepsAscendAndTheLimitTakesEitherEnd) {
   EXPECT_THAT(reader.steps(kAttempt, {.limit = 1})[0].breakdown.stages, IsEmpty());
 }
 
-TEST_F(ReaderTest, KnowsRunsAttemptsRanksAndStages) {
+TEST_F(ReaderTest, KnowsAttemptsRanksAndStages) {
   core::Writes writes = sample_.facts();
-  writes.runs.push_back({.id = 2, .name = "a run", .closed = true});
   writes.attempts.push_back({.id = 3, .run = 1, .attempt = 2});
   writes.ranks.push_back({.attempt = kAttempt, .rank = 10, .settings = "{}", .host = "n"});
   writes.ranks.push_back({.attempt = kAttempt, .rank = 9});
   store_.commit(writes);
   Reader reader(store_.database_path(), kHour);
-  const std::vector<core::RunRow> runs = reader.runs();
-  ASSERT_EQ(runs.size(), 2U);
-  EXPECT_EQ(runs[0].name, "a run");
-  EXPECT_TRUE(runs[0].closed);
   const std::vector<core::AttemptRow> attempts = reader.attempts("job");
   ASSERT_EQ(attempts.size(), 2U);
   EXPECT_EQ(attempts[0].id, kAttempt);
@@ -136,22 +130,6 @@ TEST_F(ReaderTest, KnowsRunsAttemptsRanksAndStages) {
   EXPECT_EQ(stages[test::kForward].name, "forward");
   EXPECT_EQ(stages[test::kBackward].kind, core::StageKind::sync);
   EXPECT_EQ(stages[test::kBackward].kind_from, core::Knowledge::profile);
-}
-
-TEST_F(ReaderTest, SaysHowFarBackItReaches) {
-  store_.commit(sample_.facts());
-  Reader reader(store_.database_path(), kHour);
-  EXPECT_FALSE(reader.stored(kAttempt).oldest.has_value());
-  core::Writes writes;
-  writes.steps.push_back({.attempt = kAttempt, .view = test::Sample::view(2)});  // its blocks are gone
-  sample_.add_step(4, {0}, &writes);
-  sample_.add_step(6, {0}, &writes);
-  store_.commit(writes);
-  const Stored stored = reader.stored(kAttempt);
-  EXPECT_EQ(stored.oldest, 2);
-  EXPECT_EQ(stored.newest, 6);
-  EXPECT_EQ(stored.oldest_with_records, 4);
-  EXPECT_THAT(stored.by_state, ElementsAre(Pair(core::StepState::partial, 3U)));
 }
 
 TEST_F(ReaderTest, StreamsEveryStepInOrderAcrossSlicesWhileTheWriterGoesOn) {
@@ -236,6 +214,17 @@ TEST_F(ReaderTest, AQueryOverItsLimitStopsAndIsToldApart) {
   // Nothing stays open after that: the writer's log can still be cut back.
   Database other(store_.database_path().string(), Database::Mode::read_write);
   EXPECT_EQ(other.integer("PRAGMA wal_checkpoint(TRUNCATE)"), 0) << "0: not held up by a reader";
+}
+
+TEST_F(ReaderTest, LayoutsHaveALimitOfTheirOwn) {
+  core::Writes writes = sample_.facts();
+  for (int i = 0; i < 500; ++i) sample_.layouts.intern({.stream = {"stage " + std::to_string(i)}});
+  for (LayoutId id = 1; id < sample_.layouts.size(); ++id)
+    writes.layouts.emplace_back(id, &sample_.layouts[id]);
+  store_.commit(writes);
+  // Nothing was called before that could have set it.
+  Reader reader(store_.database_path(), std::chrono::milliseconds(0));
+  EXPECT_THROW(reader.layouts(), QueryTimeout);
 }
 
 TEST_F(ReaderTest, ASlowReceiverHoldsNoTransaction) {

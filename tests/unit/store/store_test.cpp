@@ -57,10 +57,35 @@ TEST_F(StoreTest, RecordsComeBackWithEveryBit) {
   store.commit(writes);
 
   const auto loaded = store.load(kAttempt, -3);
-  ASSERT_NE(loaded, nullptr);
-  EXPECT_EQ(test::describe(*loaded, sample_.layouts), test::describe(records, sample_.layouts));
-  EXPECT_EQ(store.load(kAttempt, -2), nullptr);
-  EXPECT_EQ(store.load(kAttempt + 1, -3), nullptr);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(test::describe(*loaded->records, sample_.layouts), test::describe(records, sample_.layouts));
+  EXPECT_FALSE(store.load(kAttempt, -2).has_value());
+  EXPECT_FALSE(store.load(kAttempt + 1, -3).has_value());
+}
+
+TEST_F(StoreTest, AStepComesBackWithItsStateAndTimes) {
+  Store store(dir_.path());
+  core::Writes writes = sample_.facts();
+  for (const Step step : {1, 2, 3}) sample_.add_step(step, {0, 1}, &writes);
+  const auto open = test::Sample::view(2);
+  open->state = core::StepState::open;
+  open->first_received = 42;
+  open->settled_at = 0;
+  writes.steps[1].view = open;
+  writes.steps[2].blocks.clear();  // kept no longer
+  store.commit(writes);
+
+  const auto settled = store.load(kAttempt, 1);
+  ASSERT_TRUE(settled.has_value());
+  EXPECT_EQ(settled->state, core::StepState::partial);
+  EXPECT_EQ(settled->first_received, 1'700'000'000'000);
+  EXPECT_EQ(settled->settled_at, 1'700'000'000'500);
+  const auto unsettled = store.load(kAttempt, 2);
+  ASSERT_TRUE(unsettled.has_value());
+  EXPECT_EQ(unsettled->state, core::StepState::open);
+  EXPECT_EQ(unsettled->first_received, 42);
+  EXPECT_EQ(unsettled->settled_at, 0);
+  EXPECT_FALSE(store.load(kAttempt, 3).has_value());
 }
 
 core::Writes everything(test::Sample& sample) {
@@ -194,6 +219,8 @@ TEST_F(StoreTest, ADamagedBlockIsNamed) {
   sample_.add_step(12, {0, 1}, &writes);
   store.commit(writes);
   Database other(store.database_path().string(), Database::Mode::read_write);
+  other.execute("UPDATE steps SET step = 13");
+  EXPECT_THAT([&] { store.load(kAttempt, 12); }, ThrowsMessage<Error>(HasSubstr("no summary")));
   other.execute("UPDATE blocks SET records = x'00ff'");
   EXPECT_THAT([&] { store.load(kAttempt, 12); },
               ThrowsMessage<Error>(HasSubstr("damaged: step 12, block 0")));

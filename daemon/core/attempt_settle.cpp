@@ -1,0 +1,181 @@
+// Attempt: which ranks a step waits for, and when it stops waiting.
+#include <algorithm>
+
+#include "daemon/core/attempt.h"
+
+namespace laggard::core {
+namespace {
+
+constexpr Step kBeforeAllSteps = -1;
+
+std::int64_t ms_of(double ms) { return static_cast<std::int64_t>(std::clamp(ms, 0.0, 1e15)); }
+
+}  // namespace
+
+const Attempt::RankCounts& Attempt::rank_counts() const {
+  if (rank_counts_.has_value()) return *rank_counts_;
+  RankCounts& counts = rank_counts_.emplace();
+  counts.expected = row_.world_size + static_cast<std::uint32_t>(
+                                          std::distance(ranks_.lower_bound(row_.world_size), ranks_.end()));
+  for (const auto& [rank, state] : ranks_) {
+    if (state.row.ended) counts.ended_last_steps.push_back(state.row.last_step.value_or(kBeforeAllSteps));
+    if (state.had_source && !state.live) ++counts.gone;
+  }
+  std::sort(counts.ended_last_steps.begin(), counts.ended_last_steps.end());
+  return counts;
+}
+
+bool Attempt::is_expected_at(Rank rank, Step step) const {
+  const auto it = ranks_.find(rank);
+  if (it == ranks_.end()) return rank < row_.world_size;
+  const RankRow& row = it->second.row;
+  return !(row.ended && row.last_step.value_or(kBeforeAllSteps) < step);
+}
+
+std::uint32_t Attempt::expected_at(Step step) const {
+  const RankCounts& counts = rank_counts();
+  const auto first = std::lower_bound(counts.ended_last_steps.begin(), counts.ended_last_steps.end(), step);
+  return counts.expected - static_cast<std::uint32_t>(first - counts.ended_last_steps.begin());
+}
+
+std::vector<Rank> Attempt::missing_at(const OpenStep& step, std::size_t most) const {
+  std::vector<Rank> missing;
+  const auto consider = [&](Rank rank) {
+    if (missing.size() < most && !step.records.contains(rank) && is_expected_at(rank, step.records.step()))
+      missing.push_back(rank);
+  };
+  for (Rank rank = 0; rank < row_.world_size && missing.size() < most; ++rank) consider(rank);
+  for (auto it = ranks_.lower_bound(row_.world_size); it != ranks_.end(); ++it) consider(it->first);
+  return missing;
+}
+
+bool Attempt::all_missing_are_gone(const OpenStep& step) const {
+  if (step.records.size() + rank_counts().gone < expected_at(step.records.step())) return false;
+  std::uint32_t gone = 0;
+  for (const auto& [rank, state] : ranks_)
+    if (!step.records.contains(rank) && is_expected_at(rank, step.records.step()) && state.had_source &&
+        !state.live)
+      ++gone;
+  return gone > 0 && step.records.size() + gone == expected_at(step.records.step());
+}
+
+std::int64_t Attempt::overdue_ms() const {
+  const double by_wall = is_valid(median_wall_ms_) ? options_.overdue_factor * median_wall_ms_ : 0;
+  return std::max(options_.overdue_after_ms, ms_of(by_wall));
+}
+
+void Attempt::settle(OpenStep& step, UnixMs now) {
+  const Step number = step.records.step();
+  if (step.view != nullptr && step.view->expected != expected_at(number)) outdate(step, now);
+  const bool full = step.records.size() >= expected_at(number);
+  // Without a config nobody knows how many ranks there are: a step is taken for whole when every rank seen
+  // so far has it and has gone on.
+  const bool known =
+      row_.world_size != 0 || (newest_step_.has_value() && number < *newest_step_) || !any_live();
+  if (full && known) {
+    if (step.state == StepState::open) become(step, StepState::complete, now);
+    if (step.state == StepState::partial) become(step, StepState::late_completed, now);
+    if (step.view == nullptr && step.state != StepState::open) note_history(step, ++events_);
+    return;
+  }
+  const bool old = now - step.first_received > overdue_ms();
+  const bool overtaken = newest_step_.has_value() && *newest_step_ >= number + 2;
+  if (!full && ((old && (overtaken || !any_live())) || all_missing_are_gone(step))) {
+    if (step.state != StepState::partial)
+      become(step, StepState::partial, now);
+    else if (step.view == nullptr)
+      note_history(step, ++events_);
+    return;
+  }
+  if (step.state != StepState::open && step.state != StepState::partial) become(step, StepState::open, now);
+}
+
+// The step's figures have changed although no record came.
+void Attempt::outdate(OpenStep& step, UnixMs now) {
+  step.view.reset();
+  if (!step.dirty) step.dirty_since = now;
+  step.dirty = true;
+}
+
+void Attempt::settle_all(UnixMs now) {
+  // A rank more or less changes what steps wait for; only those in memory can still change.
+  std::vector<Step> numbers;
+  for (const auto& [number, step] : steps_) numbers.push_back(number);
+  for (const Step number : numbers) settle(steps_.at(number), now);
+}
+
+void Attempt::become(OpenStep& step, StepState state, UnixMs now) {
+  touch();
+  const Step number = step.records.step();
+  if (step.state != StepState::open && steps_by_state_[step.state] > 0) --steps_by_state_[step.state];
+  step.state = state;
+  outdate(step, now);
+  if (state == StepState::open) {
+    step.settled_at = 0;
+    open_.insert(number);
+    history_.erase(number);
+    return;
+  }
+  open_.erase(number);
+  step.settled_at = now;
+  ++steps_by_state_[state];
+  newest_settled_ = std::max(newest_settled_.value_or(number), number);
+  note_history(step, ++events_);
+}
+
+void Attempt::note_history(const OpenStep& step, std::uint64_t event) {
+  const Step number = step.records.step();
+  const std::shared_ptr<const StepView> view = step_view(step);
+  if (newest_settled_ == number) settled_view_ = view;
+  const StepBreakdown& breakdown = view->breakdown;
+  StepPoint point{.step = number,
+                  .state = step.state,
+                  .present = breakdown.present,
+                  .expected = view->expected,
+                  .wall_max_ms = breakdown.wall.max,
+                  .slowest = breakdown.slowest,
+                  .event = event};
+  if (breakdown.culprit.has_value()) point.culprit = breakdown.culprit->rank;
+  history_[number] = point;
+  while (history_.size() > kHistoryPoints) history_.erase(history_.begin());
+  update_median();
+}
+
+void Attempt::update_median() {
+  std::vector<double> walls;
+  for (const auto& [number, point] : history_)
+    if (is_valid(point.wall_max_ms)) walls.push_back(point.wall_max_ms);
+  if (walls.empty()) return;
+  const auto middle = walls.begin() + static_cast<std::ptrdiff_t>(walls.size() / 2);
+  std::nth_element(walls.begin(), middle, walls.end());
+  median_wall_ms_ = *middle;
+}
+
+void Attempt::tick(UnixMs now) {
+  for (auto it = open_.begin(); it != open_.end();) {
+    OpenStep& step = steps_.at(*it++);  // settle() may take it out of open_
+    settle(step, now);
+  }
+}
+
+std::shared_ptr<const StepView> Attempt::step_view(const OpenStep& step) const {
+  if (step.view != nullptr) return step.view;
+  auto view = std::make_shared<StepView>();
+  view->breakdown = break_down(step.records, layouts_, stages_);
+  view->state = step.state;
+  view->expected = expected_at(step.records.step());
+  view->missing = missing_at(step, kMissingListed);
+  const auto present = static_cast<std::uint32_t>(step.records.size());
+  view->missing_count = view->expected > present ? view->expected - present : 0;
+  view->first_received = step.first_received;
+  view->settled_at = step.settled_at;
+  step.view = view;
+  return view;
+}
+
+std::int64_t Attempt::stalled_ms() const {
+  const double by_wall = is_valid(median_wall_ms_) ? kStalledWalls * median_wall_ms_ : 0;
+  return std::max(options_.stalled_after_ms, ms_of(by_wall));
+}
+
+}  // namespace laggard::core
