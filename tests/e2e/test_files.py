@@ -34,7 +34,7 @@ class Rotation(EndToEnd):
         self.assertEqual(status["delivery"]["stored"], 30)
         self.assertEqual(status["delivery"]["rejected"], 0)
         self.assertEqual(status["lines"]["rejected"], 0)
-        self.assertEqual(statu(s["lines"] or {}).get("pending_tail"), 0)
+        self.assertEqual(status["lines"]["pending_tail"], 0)
 
     def test_rename(self):
         agent = self.follow()
