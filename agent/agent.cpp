@@ -319,14 +319,29 @@ bool Delivery::is_done(Time now) const {
 }
 
 void Delivery::say_bye() {
+  int owed = 0;
   for (auto& [channel, entry] : sessions_) {
     const auto& [session, followed] = entry;
     if (!session.is_open() || !link_.is_ready()) continue;
-    if (session.lines().has_value()) link_.send(encode_heartbeat(channel, session.lines()));
+    if (session.lines().has_value()) {
+      link_.send(encode_heartbeat(channel, session.lines()));
+      ++owed;
+      if (!link_.is_ready()) continue;
+    }
     const bool ended = followed->feed->ranks().at(session.source().rank()).ended;
     link_.send(encode_bye(channel, ended || followed->finished));
+    ++owed;
   }
-  if (link_.is_connected()) link_.set_linger(kByeLinger);
+  if (!link_.is_connected()) return;
+  link_.set_linger(kByeLinger);
+  // The collector answers each. An agent that comes next for the same rank must not find this one alive.
+  for (const Time limit = Clock::now() + kByeLinger; owed > 0 && Clock::now() < limit;) {
+    link_.wait({}, std::chrono::milliseconds(20));
+    while (const auto message = link_.receive())
+      if (const auto incoming = decode(*message);
+          incoming && std::holds_alternative<Heartbeat>(incoming->body))
+        --owed;
+  }
 }
 
 DeliveryReport Delivery::run() {

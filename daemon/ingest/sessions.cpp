@@ -111,6 +111,11 @@ std::optional<Message> Sessions::receive(std::string_view peer, std::string_view
       return message;
     }
     case wire::Envelope::kBye: {
+      // Answered, so that an agent can know that no later source of the rank meets this one alive.
+      wire::Envelope pong;
+      pong.set_channel(key.second);
+      pong.mutable_heartbeat();
+      out.push_back(pack(key.first, pong));
       const ByeMessage message{session.source, envelope.bye().finished()};
       erase(session.id);
       return message;
