@@ -17,9 +17,11 @@
 namespace laggard::ingest {
 namespace {
 
-constexpr int kPeerQueueMessages = 1000;  // per peer and direction
-constexpr int kLingerMs = 1000;           // for the last acks
-constexpr int kTurnMessages = 256;        // read before replies get their turn
+constexpr int kPeerQueueMessages = 1000;  // to be read, of one peer
+// To be sent to one peer. An ack is said once, and one connection may carry the acks of thousands of sources.
+constexpr int kPeerQueueReplies = 65'536;
+constexpr int kLingerMs = 1000;     // for the last acks
+constexpr int kTurnMessages = 256;  // read before replies get their turn
 constexpr std::chrono::milliseconds kPollTimeout{1000};
 
 }  // namespace
@@ -33,7 +35,7 @@ class Server::Loop {
     if (wake_ < 0) throw Error("cannot make an eventfd: out of file descriptors?");
     socket_.set(zmq::sockopt::linger, kLingerMs);
     socket_.set(zmq::sockopt::rcvhwm, kPeerQueueMessages);
-    socket_.set(zmq::sockopt::sndhwm, kPeerQueueMessages);
+    socket_.set(zmq::sockopt::sndhwm, kPeerQueueReplies);
     socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(limits::kMaxMessageBytes));
     socket_.set(zmq::sockopt::router_mandatory, true);
     socket_.set(zmq::sockopt::heartbeat_ivl, 5000);
