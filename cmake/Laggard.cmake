@@ -11,6 +11,10 @@ target_compile_options(laggard_options INTERFACE -Wall -Wextra -Wpedantic -Wshad
 if(LAGGARD_WERROR)
   target_compile_options(laggard_options INTERFACE -Werror)
 endif()
+if(CMAKE_UNITY_BUILD)
+  # A class of a .cpp file may hold types of its unnamed namespace; GCC takes the joined file for a header.
+  target_compile_options(laggard_options INTERFACE -Wno-subobject-linkage)
+endif()
 if(LAGGARD_SANITIZE)
   add_compile_options(-fsanitize=${LAGGARD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   if(LAGGARD_SANITIZE STREQUAL "thread")

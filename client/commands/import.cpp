@@ -15,7 +15,7 @@
 namespace laggard::client {
 namespace {
 
-struct Options {
+struct ImportOptions {
   std::string run;
   std::string profile;
   std::vector<std::string> files;
@@ -106,7 +106,7 @@ void check(const agent::DeliveryReport& report, const std::string& ingest) {
   }
 }
 
-void import_files(const Context& context, const Options& options) {
+void import_files(const Context& context, const ImportOptions& options) {
   const Collector collector = context.collector();
   agent::DeliveryOptions delivery;
   delivery.collector = text(at(collector.get("/api/v1/status"), "ingest"));
@@ -134,7 +134,7 @@ void import_files(const Context& context, const Options& options) {
 }  // namespace
 
 void add_import(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportOptions>();
   CLI::App* command =
       add_command(app, "import", "Files of the past into the collector, as an agent would send them",
                   "Data in and out", "laggard import --run job rank*.jsonl");

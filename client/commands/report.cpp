@@ -8,7 +8,7 @@
 namespace laggard::client {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> runs;
   std::string profile;
   StepRange range;
@@ -31,7 +31,7 @@ Json json_of(const Profile& profile) {
           {"match_counts", profile.match_counts}};
 }
 
-void show_report(Context& context, const Options& options) {
+void show_report(Context& context, const ReportOptions& options) {
   Profile profile;
   Json body = {{"runs", options.runs}, {"from", nullptr}, {"to", nullptr}, {"profile", nullptr}};
   if (options.range.from) body["from"] = *options.range.from;
@@ -49,7 +49,7 @@ void show_report(Context& context, const Options& options) {
 }  // namespace
 
 void add_report(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   CLI::App* command =
       add_command(app, "report", "The summary of one run, or of several side by side", "After a job",
                   "laggard report before after --profile job.toml -o markdown");

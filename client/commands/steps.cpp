@@ -7,7 +7,7 @@
 namespace laggard::client {
 namespace {
 
-struct Options {
+struct StepsOptions {
   std::string run;
   StepRange range;
   std::optional<std::uint64_t> last;
@@ -32,7 +32,7 @@ Json all_pages(const Collector& collector, const RunRef& run, StepRange range) {
   return answer;
 }
 
-void show_steps(const Context& context, const Options& options) {
+void show_steps(const Context& context, const StepsOptions& options) {
   const Collector collector = context.collector();
   const RunRef run = parse_run(options.run);
   if (!options.last) return context.show(steps_view(all_pages(collector, run, options.range)));
@@ -43,7 +43,7 @@ void show_steps(const Context& context, const Options& options) {
 }  // namespace
 
 void add_steps(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StepsOptions>();
   CLI::App* command =
       add_command(app, "steps", "One row for each step", "While a job runs", "laggard steps job --last 20");
   command->add_option("run", options->run, "The run")->required();

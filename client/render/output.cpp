@@ -12,8 +12,6 @@ namespace {
 // A terminal so narrow that labels leave no room still gets this much text on a line.
 constexpr std::size_t kLeastLine = 30;
 
-std::string spaces(std::size_t n) { return std::string(n, ' '); }
-
 std::vector<std::string> lines_of(const std::string& text, std::size_t indent, const OutputStyle& style) {
   const std::string safe = printable(text);
   if (!style.terminal) return {safe};

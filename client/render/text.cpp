@@ -147,4 +147,6 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::string spaces(std::size_t n) { return std::string(n, ' '); }
+
 }  // namespace laggard::client

@@ -24,4 +24,6 @@ std::string shorten(std::string_view text, std::size_t width);
 /// The text broken at spaces into lines of at most `width` columns; a longer word stays whole.
 std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
+std::string spaces(std::size_t n);
+
 }  // namespace laggard::client

@@ -23,8 +23,6 @@ struct Layout {
   std::vector<Widths> widths;
 };
 
-std::string spaces(std::size_t n) { return std::string(n, ' '); }
-
 Layout lay_out(const Table& table, const TextStyle& style) {
   Layout layout;
   for (const Column& column : table.columns) layout.widths.push_back({display_width(column.title), 0});

@@ -3,7 +3,7 @@
 namespace laggard::client {
 namespace {
 
-std::vector<Cell> row_of(const Json& stage) {
+std::vector<Cell> stage_cells(const Json& stage) {
   Cell name = text_cell(at(stage, "stage"));
   if (const auto depth = integer(at(stage, "depth")); depth && *depth > 0 && *depth < 64) {
     name.indent = static_cast<int>(*depth);
@@ -44,7 +44,7 @@ View stages_view(const Json& stages) {
               {}};
   const Json& list = at(stages, "stages");
   if (list.is_array()) {
-    for (const Json& stage : list) table.rows.push_back(row_of(stage));
+    for (const Json& stage : list) table.rows.push_back(stage_cells(stage));
   }
   const Json& window = at(stages, "window");
   Facts facts = {{"run", text(at(stages, "run")) + " | attempt " + text(at(stages, "attempt"))}};

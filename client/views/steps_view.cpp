@@ -4,7 +4,7 @@
 namespace laggard::client {
 namespace {
 
-std::vector<Cell> row_of(const Json& step) {
+std::vector<Cell> step_cells(const Json& step) {
   const Json& wall = at(step, "wall");
   const Json& culprit = at(step, "culprit");
   const Json& tie = at(step, "near_tie");
@@ -50,7 +50,7 @@ View steps_view(const Json& steps) {
               {}};
   const Json& list = at(steps, "steps");
   if (list.is_array()) {
-    for (const Json& step : list) table.rows.push_back(row_of(step));
+    for (const Json& step : list) table.rows.push_back(step_cells(step));
   }
   return {{table}, table, steps};
 }

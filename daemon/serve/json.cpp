@@ -131,7 +131,7 @@ Json ints_json(std::span<const std::string> names, std::span<const std::int64_t>
 }
 
 /// A time in seconds that the core keeps in milliseconds.
-Json seconds(double ms) { return figure(ms / 1000); }
+Json figure_seconds(double ms) { return figure(ms / 1000); }
 
 Json left_out_json(const core::LeftOut& left_out) {
   return {{"aside", left_out.aside},
@@ -145,7 +145,7 @@ Json stage_rows_seconds(const core::RunReport& report) {
   Json rows = Json::array();
   for (const core::StageRow& row : report.stages) {
     Json json = to_json(row, report.steps);
-    json["mean_s"] = seconds(row.mean_ms);
+    json["mean_s"] = figure_seconds(row.mean_ms);
     rows.push_back(std::move(json));
   }
   return rows;
@@ -256,7 +256,8 @@ Json to_json(const core::Match& match) {
 Json to_json(const core::RunReport& report) {
   Json rank_walls = Json::array();
   for (const core::RankWall& wall : report.rank_walls)
-    rank_walls.push_back({{"rank", wall.rank}, {"mean_s", seconds(wall.mean_ms)}, {"steps", wall.steps}});
+    rank_walls.push_back(
+        {{"rank", wall.rank}, {"mean_s", figure_seconds(wall.mean_ms)}, {"steps", wall.steps}});
   Json ratios = Json::array();
   for (const core::RatioRow& ratio : report.ratios)
     ratios.push_back({{"name", ratio.name}, {"percent", figure(ratio.percent)}});
@@ -273,11 +274,11 @@ Json to_json(const core::RunReport& report) {
             {"chosen", report.window_from}}},
           {"steps", report.steps},
           {"left_out", left_out_json(report.left_out)},
-          {"max_rank_wall_s", seconds(report.max_rank_wall_ms)},
-          {"largest_rank_mean_s", seconds(report.largest_rank_mean_ms)},
-          {"median_wall_s", seconds(report.median_wall_ms)},
-          {"all_steps_mean_s", seconds(report.all_steps_mean_ms)},
-          {"all_steps_median_s", seconds(report.all_steps_median_ms)},
+          {"max_rank_wall_s", figure_seconds(report.max_rank_wall_ms)},
+          {"largest_rank_mean_s", figure_seconds(report.largest_rank_mean_ms)},
+          {"median_wall_s", figure_seconds(report.median_wall_ms)},
+          {"all_steps_mean_s", figure_seconds(report.all_steps_mean_ms)},
+          {"all_steps_median_s", figure_seconds(report.all_steps_median_ms)},
           {"global_batch", report.global_batch.has_value() ? figure(*report.global_batch) : Json(nullptr)},
           {"samples_per_s", figure(report.samples_per_s)},
           {"rank_walls", std::move(rank_walls)},

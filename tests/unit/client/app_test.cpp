@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr const char* kRuns = R"({"runs": []})";
+constexpr const char* kNoRuns = R"({"runs": []})";
 
 Outcome ask(const StubCollector& collector, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"--collector", collector.address()});
@@ -83,7 +83,7 @@ TEST(App, NobodyThereIsThreeAndSaysWhatToDo) {
 }
 
 TEST(App, ACutOffAnswerIsThree) {
-  const StubCollector collector({{"GET /api/v1/runs", {200, kRuns, true}}});
+  const StubCollector collector({{"GET /api/v1/runs", {200, kNoRuns, true}}});
   EXPECT_EQ(ask(collector, {"runs"}).code, ExitCode::unreachable);
 }
 
@@ -123,14 +123,14 @@ TEST(App, RefusalsAreUsageAndTroubleIsUnreachable) {
 }
 
 TEST(App, NoRunsIsFineButNoStatus) {
-  const StubCollector collector({{"GET /api/v1/runs", {200, kRuns}}});
+  const StubCollector collector({{"GET /api/v1/runs", {200, kNoRuns}}});
   EXPECT_EQ(ask(collector, {"runs"}).code, ExitCode::fine);
   EXPECT_EQ(ask(collector, {"runs", "-o", "jsonl"}).out, "");
   EXPECT_EQ(ask(collector, {"status"}).code, ExitCode::no_such_data);
 }
 
 TEST(App, TheFlagGoesBeforeTheEnvironment) {
-  const StubCollector collector({{"GET /api/v1/runs", {200, kRuns}}});
+  const StubCollector collector({{"GET /api/v1/runs", {200, kNoRuns}}});
   ::setenv("LAGGARD_COLLECTOR", collector.address().c_str(), 1);
   const ExitCode from_environment = run_command({"runs"}).code;
   const ExitCode from_flag = run_command({"runs", "--collector", closed_address()}).code;
@@ -205,7 +205,7 @@ TEST(App, RunsThatDoNotMatchAreOne) {
 }
 
 TEST(App, AReaderThatHasGoneIsNoError) {
-  const StubCollector collector({{"GET /api/v1/runs", {200, kRuns}}});
+  const StubCollector collector({{"GET /api/v1/runs", {200, kNoRuns}}});
   std::string err;
   const Console console{.out = [](std::string_view) { throw OutputClosed{}; },
                         .err = [&](std::string_view text) { err += text; },
