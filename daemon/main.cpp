@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
     std::fputs(parsed.message.c_str(), parsed.exit_code == 0 ? stdout : stderr);
     return parsed.exit_code;
   }
+  laggard::app::keep_freed_memory();
   spdlog::set_default_logger(spdlog::stderr_color_mt("laggardd"));
   spdlog::set_level(spdlog::level::from_str(parsed.config->log_level));
 

@@ -116,10 +116,18 @@ std::optional<std::string> from_wire(const wire::PackedRecords& in, const Packed
   return columns_from_wire(in, std::nullopt, layout_of, out);
 }
 
-std::string encode_block(const PackedRecords& records) {
+struct BlockEncoder::Buffers {
   block::Block block;
-  columns_to_wire(records.columns(), false, block.mutable_records());
-  return block.SerializeAsString();
+  std::string bytes;
+};
+
+BlockEncoder::BlockEncoder() : buffers_(std::make_unique<Buffers>()) {}
+BlockEncoder::~BlockEncoder() = default;
+
+std::string_view BlockEncoder::encode(const PackedRecords& records) {
+  columns_to_wire(records.columns(), false, buffers_->block.mutable_records());
+  buffers_->block.SerializeToString(&buffers_->bytes);
+  return buffers_->bytes;
 }
 
 std::optional<std::string> decode_block(std::string_view bytes, Step step,

@@ -1,6 +1,7 @@
 // Between the project's own types and protobuf's, which stop here.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,8 +25,19 @@ void to_wire(const PackedRecords& records, wire::PackedRecords* out);
                                                    const PackedRecords::LayoutOf& layout_of,
                                                    PackedRecords* out);
 
-/// A stored block's bytes. The step is kept by the row, not in the block.
-std::string encode_block(const PackedRecords& records);
+/// Makes a stored block's bytes, in memory that it keeps for the next one. The step is kept by the row, not
+/// in the block.
+class BlockEncoder {
+ public:
+  BlockEncoder();
+  ~BlockEncoder();
+  /// Valid until the next call.
+  std::string_view encode(const PackedRecords& records);
+
+ private:
+  struct Buffers;
+  std::unique_ptr<Buffers> buffers_;
+};
 [[nodiscard]] std::optional<std::string> decode_block(std::string_view bytes, Step step,
                                                       const PackedRecords::LayoutOf& layout_of,
                                                       PackedRecords* out);

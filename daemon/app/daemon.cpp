@@ -1,5 +1,7 @@
 #include "daemon/app/daemon.h"
 
+#include <malloc.h>
+
 #include <chrono>
 
 #include "daemon/app/engine.h"
@@ -8,12 +10,15 @@
 #include "daemon/ingest/server.h"
 #include "daemon/serve/http_server.h"
 #include "daemon/serve/query_service.h"
+#include "daemon/store/archive.h"
 #include "daemon/store/store.h"
 
 namespace laggard::app {
 namespace {
 
 constexpr std::chrono::milliseconds kQueryLimit{30'000};
+constexpr int kKeptFreeBytes = 64 << 20;
+constexpr int kOwnMappingBytes = 32 << 20;  // what is larger than that goes back at once all the same
 
 // The system's time at start and a monotonic clock from there: a clock that is set must not stop commits or
 // make every agent look gone.
@@ -27,16 +32,22 @@ core::UnixMs unix_now() {
 
 }  // namespace
 
+void keep_freed_memory() {
+  mallopt(M_TRIM_THRESHOLD, kKeptFreeBytes);
+  mallopt(M_MMAP_THRESHOLD, kOwnMappingBytes);
+}
+
 // Members are destroyed from the last to the first; ~Daemon stops the threads before that.
 struct Daemon::Parts {
   explicit Parts(const Config& config)
       : data(config.data),
         store(config.data),
         restored(store.restore()),
+        archive(store.database_path()),
         collector_id(restored.collector_id),
         queue(limits::kEngineQueueBatches),
         ingest(config.ingest, collector_id, queue, unix_now),
-        engine(config.alignment, std::move(restored), store, queue, unix_now),
+        engine(config.alignment, std::move(restored), store, archive, queue, unix_now),
         service(facts()),
         http({.listen = config.http}, service,
              [this] { return open_history(store.database_path(), kQueryLimit); }) {}
@@ -60,6 +71,7 @@ struct Daemon::Parts {
   std::string data;
   store::Store store;
   core::Restored restored;
+  store::Archive archive;
   std::string collector_id;
   ingest::Server::Queue queue;
   ingest::Server ingest;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <future>
+#include <optional>
+#include <utility>
 
 #include "daemon/base/error.h"
 
@@ -12,8 +14,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Group commit: an fsync costs milliseconds whatever it covers, so commits are this far apart under load.
-constexpr std::int64_t kCommitEveryMs = 20;
+// Group commit: an fsync, and the rows of every rank and source, cost the same whatever a commit covers. Only
+// acks wait for it; views do not.
+constexpr std::int64_t kCommitEveryMs = 50;
 // A step that still waits for ranks is stored after this long all the same, so that acks do not wait.
 constexpr std::int64_t kOpenStepWaitMs = 1000;
 constexpr std::int64_t kPublishEveryMs = 50;
@@ -31,11 +34,11 @@ struct Engine::CloseRequest {
 };
 
 Engine::Engine(const core::Options& options, core::Restored restored, store::Store& store,
-               ingest::Server::Queue& queue, std::function<core::UnixMs()> now)
-    : store_(store),
-      queue_(queue),
+               core::StepArchive& archive, ingest::Server::Queue& queue, std::function<core::UnixMs()> now)
+    : queue_(queue),
       now_(std::move(now)),
-      collector_(options, std::move(restored), store, now_()) {
+      collector_(options, std::move(restored), archive, now_()),
+      storing_(store, [&queue] { queue.wake(); }) {
   snapshot_ = collector_.snapshot(now_(), {});
 }
 
@@ -86,12 +89,7 @@ void Engine::loop() {
   for (;;) {
     const bool stopping = stopping_;
     const bool may_take = items_held_ < kMaxItemsHeld;
-    std::vector<ingest::Message> messages;
-    const milliseconds wait = uncommitted_ ? milliseconds(kCommitEveryMs) : milliseconds(kPublishEveryMs);
-    if (may_take)
-      messages = queue_.pop_all(stopping ? milliseconds(0) : wait);
-    else
-      std::this_thread::sleep_for(wait);  // the queue fills, and the agents' windows behind it
+    std::vector<ingest::Message> messages = next_messages(may_take, stopping);
     if (!messages.empty()) callbacks_.drained();
 
     std::vector<ingest::Reply> replies;
@@ -107,11 +105,23 @@ void Engine::loop() {
     }
     if (!replies.empty()) callbacks_.reply(std::move(replies));
     if (stopping && messages.empty()) break;
-    if (commit_is_due(now)) commit(now, kOpenStepWaitMs);
+    finish_commit(now);
+    if (commit_is_due(now)) begin_commit(now, kOpenStepWaitMs);
     if (changed_ && now - last_publish_ >= kPublishEveryMs) publish(now);
   }
-  commit(now_(), 0);
+  commit_all(now_());
   publish(now_());
+}
+
+std::vector<ingest::Message> Engine::next_messages(bool may_take, bool stopping) {
+  const milliseconds wait{uncommitted_ && !storing_.is_busy() ? kCommitEveryMs : kPublishEveryMs};
+  if (may_take) return queue_.pop_all(stopping ? milliseconds(0) : wait);
+  // Nothing is taken: the queue fills, and the agents' windows behind it.
+  if (storing_.is_busy())
+    storing_.wait(wait);
+  else
+    std::this_thread::sleep_for(wait);
+  return {};
 }
 
 void Engine::handle(ingest::Message& message, std::vector<ingest::Reply>& replies) {
@@ -159,33 +169,65 @@ void Engine::take_close_requests() {
 }
 
 bool Engine::commit_is_due(core::UnixMs now) const {
-  return uncommitted_ && now - last_commit_ >= (commit_error_.empty() ? kCommitEveryMs : kRetryCommitMs);
+  return uncommitted_ && !storing_.is_busy() &&
+         now - last_commit_ >= (commit_error_.empty() ? kCommitEveryMs : kRetryCommitMs);
 }
 
-bool Engine::commit(core::UnixMs now, std::int64_t max_wait_ms) {
+void Engine::begin_commit(core::UnixMs now, std::int64_t max_wait_ms) {
   last_commit_ = now;
-  const core::Writes writes = collector_.collect(now, max_wait_ms);
-  try {
-    if (!writes.empty()) store_.commit(writes);
-  } catch (const Error& error) {
-    ++commits_failed_;
-    if (commit_error_ != error.what())
-      spdlog::error("{}; nothing is acknowledged until it can be written, agents keep their records",
-                    error.what());
-    commit_error_ = error.what();
-    return false;
-  }
+  uncommitted_ = false;
+  items_storing_ = items_held_;
+  storing_closes_ = std::exchange(closing_, {});
+  core::Writes writes = collector_.collect(now, max_wait_ms);
+  if (writes.empty())
+    committed(now);
+  else
+    storing_.begin(std::move(writes));
+}
+
+void Engine::finish_commit(core::UnixMs now) {
+  const std::optional<std::string> result = storing_.take_result();
+  if (!result.has_value()) return;
+  if (result->empty())
+    committed(now);
+  else
+    not_committed(*result);
+}
+
+void Engine::committed(core::UnixMs now) {
   if (!commit_error_.empty()) spdlog::info("the database can be written again");
   commit_error_.clear();
-  uncommitted_ = false;
-  items_held_ = 0;
+  items_held_ -= std::exchange(items_storing_, 0);
   std::vector<core::AckInfo> acks = collector_.committed();
   if (!acks.empty()) {
     publish(now);  // who has the ack can also see what it stands for
     callbacks_.reply({acks.begin(), acks.end()});
   }
-  for (const auto& request : std::exchange(closing_, {})) request->done.set_value();
-  return true;
+  for (const auto& request : std::exchange(storing_closes_, {})) request->done.set_value();
+}
+
+void Engine::not_committed(const std::string& why) {
+  ++commits_failed_;
+  changed_ = uncommitted_ = true;
+  if (commit_error_ != why)
+    spdlog::error("{}; nothing is acknowledged until it can be written, agents keep their records", why);
+  commit_error_ = why;
+  collector_.not_committed();
+  closing_.insert(closing_.begin(), storing_closes_.begin(), storing_closes_.end());
+  storing_closes_.clear();
+}
+
+// The end: what is under way, then all the rest, open steps too.
+void Engine::commit_all(core::UnixMs now) {
+  const auto finish = [&] {
+    while (storing_.is_busy()) {
+      storing_.wait(milliseconds(kRetryCommitMs));
+      finish_commit(now);
+    }
+  };
+  finish();
+  begin_commit(now, 0);
+  finish();
 }
 
 void Engine::publish(core::UnixMs now) {

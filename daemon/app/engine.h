@@ -1,4 +1,4 @@
-// The engine thread: the one that changes the state of runs and writes the database.
+// The engine thread: the one that changes the state of runs.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/app/store_thread.h"
 #include "daemon/base/bounded_queue.h"
 #include "daemon/core/collector.h"
 #include "daemon/ingest/messages.h"
@@ -31,9 +32,9 @@ class Engine {
     std::function<void()> failed;     ///< the engine cannot go on; called on its thread
   };
 
-  /// Reads what was stored. `store`, `queue` and what the callbacks use must outlive the engine.
+  /// Reads what was stored. `store`, `archive`, `queue` and what the callbacks use must outlive the engine.
   Engine(const core::Options& options, core::Restored restored, store::Store& store,
-         ingest::Server::Queue& queue, std::function<core::UnixMs()> now);
+         core::StepArchive& archive, ingest::Server::Queue& queue, std::function<core::UnixMs()> now);
   ~Engine();
 
   void start(Callbacks callbacks);
@@ -54,24 +55,31 @@ class Engine {
   void handle(const ingest::HelloMessage& message, std::vector<ingest::Reply>& replies);
   void handle(const ingest::ItemsMessage& message, std::vector<ingest::Reply>& replies);
   void take_close_requests();
+  std::vector<ingest::Message> next_messages(bool may_take, bool stopping);
   bool commit_is_due(core::UnixMs now) const;
-  bool commit(core::UnixMs now, std::int64_t max_wait_ms);
+  void begin_commit(core::UnixMs now, std::int64_t max_wait_ms);
+  void finish_commit(core::UnixMs now);
+  void committed(core::UnixMs now);
+  void not_committed(const std::string& why);
+  void commit_all(core::UnixMs now);
   void publish(core::UnixMs now);
 
-  store::Store& store_;
   ingest::Server::Queue& queue_;
   const std::function<core::UnixMs()> now_;
   core::Collector collector_;
   Callbacks callbacks_;
+  StoreThread storing_;  // after the collector, whose blocks a commit under way reads
 
   // Of the engine thread.
   core::UnixMs last_tick_ = 0, last_commit_ = 0, last_publish_ = 0;
-  bool changed_ = true;           // since the last snapshot
-  bool uncommitted_ = false;      // since the last commit
-  std::uint64_t items_held_ = 0;  // taken since the last commit
+  bool changed_ = true;       // since the last snapshot
+  bool uncommitted_ = false;  // since the last commit began
+  // Items taken that are not durable, and how many of them the commit under way is for.
+  std::uint64_t items_held_ = 0, items_storing_ = 0;
   std::uint64_t commits_failed_ = 0;
   std::string commit_error_;  // "" when the last one worked
-  std::vector<std::shared_ptr<CloseRequest>> closing_;
+  std::vector<std::shared_ptr<CloseRequest>> closing_,
+      storing_closes_;  // to be stored; in the commit under way
 
   mutable std::mutex mutex_;
   std::shared_ptr<const core::Snapshot> snapshot_;             // guarded by mutex_

@@ -159,6 +159,18 @@ void PackedRecords::append(const RecordView& record, LayoutId layout) {
   offsets_.push_back(at);
 }
 
+void PackedRecords::reserve_like(const PackedRecords& other) {
+  const auto reserve = [](auto& mine, const auto& theirs) { mine.reserve(theirs.size()); };
+  reserve(columns_.steps, other.columns_.steps);
+  reserve(columns_.ranks, other.columns_.ranks);
+  reserve(columns_.layouts, other.columns_.layouts);
+  reserve(columns_.doubles, other.columns_.doubles);
+  reserve(columns_.ints, other.columns_.ints);
+  reserve(columns_.sample_counts, other.columns_.sample_counts);
+  reserve(columns_.sample_indices, other.columns_.sample_indices);
+  reserve(offsets_, other.offsets_);
+}
+
 void PackedRecords::clear() { *this = PackedRecords(); }
 
 bool PackedRecords::fits(std::size_t i, const Layout& layout) const {

@@ -119,6 +119,8 @@ class PackedRecords {
   [[nodiscard]] std::optional<std::string> assign(Columns columns, const LayoutOf& layout_of);
 
   void append(const RecordView& record, LayoutId layout);
+  /// Makes room for as much as the other one holds.
+  void reserve_like(const PackedRecords& other);
   void clear();
 
   std::size_t size() const { return columns_.ranks.size(); }

@@ -20,8 +20,7 @@ Attempt::OpenStep* Attempt::find_step(Step step) {
   std::optional<StoredStep> stored = archive_.load(row_.id, step);
   if (!stored.has_value()) return nullptr;
   evict();  // a file read again must not fill the memory with the steps it touches
-  OpenStep& loaded = steps_.emplace(step, step).first->second;
-  loaded.records = std::move(*stored->records);
+  OpenStep& loaded = steps_.emplace(step, std::move(*stored->records)).first->second;
   loaded.first_received = stored->first_received;
   loaded.settled_at = stored->settled_at;
   loaded.state = stored->state;
@@ -29,16 +28,21 @@ Attempt::OpenStep* Attempt::find_step(Step step) {
   return &loaded;
 }
 
-Attempt::Found Attempt::look_up(const RecordView& record) {
-  const OpenStep* step = find_step(record.step);
-  if (step == nullptr) return Found::nothing;
-  const auto known = step->records.find(record.rank, layouts_);
-  if (!known.has_value()) return Found::nothing;
-  return content_hash(*known) == content_hash(record) ? Found::same : Found::other;
+Attempt::OpenStep& Attempt::new_step(Step step, UnixMs now) {
+  StepRecords records =
+      steps_.empty() ? StepRecords(step) : StepRecords(step, steps_.rbegin()->second.records);
+  OpenStep& added = steps_.emplace(step, std::move(records)).first->second;
+  added.first_received = now;
+  open_.insert(step);
+  return added;
 }
 
-bool Attempt::add(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq,
-                  UnixMs now) {
+Attempt::Taken Attempt::take(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq,
+                             UnixMs now) {
+  OpenStep* step = find_step(record.step);
+  if (step != nullptr)
+    if (const auto known = step->records.find(record.rank, layouts_))
+      return {content_hash(*known) == content_hash(record) ? Found::same : Found::other};
   touch();
   learn_layout(layout);
   RankState& rank = rank_state(record.rank);
@@ -53,16 +57,12 @@ bool Attempt::add(const RecordView& record, LayoutId layout, SourceKey source, s
   }
   rank.row.last_received = now;
   ++rank.row.records;
+  ++rank.waiting;
   rank.dirty = true;
   row_.last_received = now;
   row_dirty_ = true;
 
-  OpenStep* step = find_step(record.step);
-  if (step == nullptr) {
-    step = &steps_.emplace(record.step, record.step).first->second;
-    step->first_received = now;
-    open_.insert(record.step);
-  }
+  if (step == nullptr) step = &new_step(record.step, now);
   newest_step_ = std::max(newest_step_.value_or(record.step), record.step);
   step->records.add(record, layout);
   const std::size_t block = record.rank / limits::kRanksPerBlock;
@@ -70,10 +70,10 @@ bool Attempt::add(const RecordView& record, LayoutId layout, SourceKey source, s
   step->dirty_blocks[block] = true;
   if (!step->dirty) step->dirty_since = now;
   step->dirty = true;
-  step->undurable.push_back({source, seq, record.rank});
+  step->undurable.push_back({source, seq, &rank});
   step->view.reset();
   settle(*step, now);
-  return late;
+  return {.late = late};
 }
 
 void Attempt::learn_layout(LayoutId id) {

@@ -23,11 +23,12 @@ class Attempt {
           std::uint64_t& events);
 
   enum class Found { nothing, same, other };
-  /// Whether the rank's record of this step is known, and whether it says the same.
-  Found look_up(const RecordView& record);
-  /// Adds a record whose key look_up() did not find. `undurable` is the source and the sequence number that
-  /// may be acknowledged once the record is stored. Returns true for a late one.
-  bool add(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq, UnixMs now);
+  struct Taken {
+    Found found = Found::nothing;  ///< whether the rank's record of this step was known, and says the same
+    bool late = false;
+  };
+  /// Adds the record unless its key is known. `seq` of `source` may be acknowledged once it is stored.
+  Taken take(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq, UnixMs now);
 
   /// Both return false when they say nothing new.
   bool configure(Rank rank, std::uint32_t world_size, std::string settings, UnixMs now);
@@ -54,11 +55,13 @@ class Attempt {
   std::string settings(Rank rank) const;
   /// Adds what has to be stored now: settled steps, and open ones that have waited `max_wait_ms`.
   void collect(Writes& writes, UnixMs now, std::int64_t max_wait_ms);
-  /// What collect() gave is durable.
+  /// What the last collect() gave is durable.
   void committed();
+  /// It could not be stored: the next collect() gives it again, as it is then.
+  void not_committed();
   /// For every source with a record that is neither durable nor given to collect(): the lowest such sequence
-  /// number.
-  void add_undurable(std::map<SourceKey, std::uint64_t>& lowest) const;
+  /// number, at the place of the source's key; 0 for the others.
+  void add_undurable(std::vector<std::uint64_t>& lowest) const;
 
   void restore_rank(const RankRow& row);
   void restore_stage(const Stage& stage) { stages_.restore(stage); }
@@ -83,28 +86,30 @@ class Attempt {
     RankRow row;
     bool live = false;
     bool had_source = false;
-    bool waiting = false;  // has records that the last collect() did not give
     bool dirty = false;
+    std::uint64_t waiting = 0;  // records that collect() has not given yet
   };
   /// A record that is not stored yet, and what may be acknowledged when it is.
   struct Undurable {
     SourceKey source;
     std::uint64_t seq;
-    Rank rank;
+    RankState* rank;
   };
   struct OpenStep {
-    explicit OpenStep(Step step) : records(step) {}
+    explicit OpenStep(StepRecords all) : records(std::move(all)) {}
     StepRecords records;
     StepState state = StepState::open;
     UnixMs first_received = 0, settled_at = 0, dirty_since = 0;
     std::vector<bool> dirty_blocks;
     bool dirty = false;
-    bool handed_out = false;  // given to collect(), not yet committed
-    std::vector<Undurable> undurable;
+    bool handed_out = false;           // given to collect(), not yet committed
+    std::vector<Undurable> undurable;  // not handed out
+    std::vector<Undurable> handed_undurable;
     mutable std::shared_ptr<const StepView> view;  // null when stale; made when asked for
   };
 
   OpenStep* find_step(Step step);
+  OpenStep& new_step(Step step, UnixMs now);
   RankState& rank_state(Rank rank);
   void learn_layout(LayoutId layout);
   struct RankCounts {
@@ -126,7 +131,7 @@ class Attempt {
   std::int64_t overdue_ms() const;
   std::int64_t stalled_ms() const;
   bool any_live() const { return live_ranks_ > 0; }
-  void update_median();
+  void forget_history(std::map<Step, StepPoint>::iterator point);
   std::shared_ptr<const StepView> step_view(const OpenStep& step) const;
   static bool due(const OpenStep& step, UnixMs now, std::int64_t max_wait_ms);
   void add_ranks(AttemptView& view) const;
@@ -156,7 +161,8 @@ class Attempt {
   std::optional<Step> newest_settled_;
   std::shared_ptr<const StepView> settled_view_;
   std::map<Step, StepPoint> history_;
-  double median_wall_ms_ = kAbsent;
+  std::vector<double> history_walls_;                  // the valid ones, ascending
+  double median_wall_ms_ = kAbsent;                    // of history_walls_; the last known when they are gone
   std::map<StepState, std::uint64_t> steps_by_state_;  // settled states only
 
   DeliveryCounts counts_;

@@ -21,53 +21,63 @@ bool Attempt::due(const OpenStep& step, UnixMs now, std::int64_t max_wait_ms) {
 
 void Attempt::collect(Writes& writes, UnixMs now, std::int64_t max_wait_ms) {
   if (row_dirty_) writes.attempts.push_back(row_);
+  row_dirty_ = false;
   if (stages_dirty_)
     writes.stages.emplace_back(row_.id, std::vector(stages_.all().begin(), stages_.all().end()));
+  stages_dirty_ = false;
   for (auto& [number, step] : steps_) {
-    step.handed_out = due(step, now, max_wait_ms);
-    if (!step.handed_out) continue;
+    if (!due(step, now, max_wait_ms)) continue;
     StepRow row{.attempt = row_.id, .view = step_view(step)};
     for (std::uint32_t block = 0; block < step.dirty_blocks.size(); ++block)
-      if (step.dirty_blocks[block]) row.blocks.emplace_back(block, &step.records.blocks()[block]);
+      if (step.dirty_blocks[block]) row.blocks.emplace_back(block, step.records.block(block));
     writes.steps.push_back(std::move(row));
+    step.handed_out = true;
+    for (const Undurable& item : step.undurable) --item.rank->waiting;
+    step.handed_undurable.swap(step.undurable);
+    step.dirty = false;
+    step.dirty_blocks.assign(step.dirty_blocks.size(), false);
   }
   collect_ranks(writes);
 }
 
 // A rank's row counts the records that are stored with it, not those that still wait.
 void Attempt::collect_ranks(Writes& writes) {
-  std::map<Rank, std::uint64_t> waiting;
-  for (const auto& [number, step] : steps_)
-    if (!step.handed_out)
-      for (const Undurable& item : step.undurable) ++waiting[item.rank];
   for (auto& [rank, state] : ranks_) {
-    const auto it = waiting.find(rank);
-    state.waiting = it != waiting.end();
     if (!state.dirty) continue;
+    state.dirty = state.waiting > 0;
     writes.ranks.push_back(state.row);
-    if (state.waiting) writes.ranks.back().records -= it->second;
+    writes.ranks.back().records -= state.waiting;
   }
 }
 
 void Attempt::committed() {
-  row_dirty_ = false;
-  stages_dirty_ = false;
-  for (auto& [rank, state] : ranks_) state.dirty = state.waiting;
+  for (auto& [number, step] : steps_) {
+    step.handed_out = false;
+    step.handed_undurable.clear();
+  }
+  evict();
+}
+
+void Attempt::not_committed() {
+  row_dirty_ = stages_dirty_ = true;
+  for (auto& [rank, state] : ranks_) state.dirty = true;
   for (auto& [number, step] : steps_) {
     if (!step.handed_out) continue;
     step.handed_out = false;
-    step.dirty = false;
-    step.dirty_blocks.assign(step.dirty_blocks.size(), false);
-    step.undurable.clear();
+    step.dirty = true;
+    step.dirty_since = 0;  // at once: what a source was to be told of this step must not be taken back
+    step.dirty_blocks.assign(step.records.block_count(), true);
+    for (const Undurable& item : step.handed_undurable) ++item.rank->waiting;
+    step.undurable.insert(step.undurable.end(), step.handed_undurable.begin(), step.handed_undurable.end());
+    step.handed_undurable.clear();
   }
-  evict();
 }
 
 void Attempt::evict() {
   std::size_t settled = steps_.size() - open_.size();
   for (auto it = steps_.begin(); it != steps_.end() && settled > kRecentSteps;) {
     const OpenStep& step = it->second;
-    if (step.state == StepState::open || step.dirty) {
+    if (step.state == StepState::open || step.dirty || step.handed_out) {
       ++it;
       continue;
     }
@@ -80,14 +90,12 @@ void Attempt::shed(UnixMs now) {
   while (open_.size() > limits::kMaxOpenSteps) become(steps_.at(*open_.begin()), StepState::partial, now);
 }
 
-void Attempt::add_undurable(std::map<SourceKey, std::uint64_t>& lowest) const {
-  for (const auto& [number, step] : steps_) {
-    if (step.handed_out) continue;
+void Attempt::add_undurable(std::vector<std::uint64_t>& lowest) const {
+  for (const auto& [number, step] : steps_)
     for (const Undurable& item : step.undurable) {
-      const auto [it, is_new] = lowest.emplace(item.source, item.seq);
-      if (!is_new) it->second = std::min(it->second, item.seq);
+      std::uint64_t& seq = lowest[static_cast<std::size_t>(item.source)];
+      if (seq == 0 || item.seq < seq) seq = item.seq;
     }
-  }
 }
 
 void Attempt::restore_rank(const RankRow& row) {
@@ -103,12 +111,13 @@ void Attempt::restore_step(const Restored::StepInfo& info, UnixMs now) {
   newest_step_ = std::max(newest_step_.value_or(info.step), info.step);
   std::optional<StoredStep> stored = archive_.load(row_.id, info.step);
   if (!stored.has_value()) return;
-  OpenStep& step = steps_.emplace(info.step, info.step).first->second;
-  step.records = std::move(*stored->records);
+  OpenStep& step = steps_.emplace(info.step, std::move(*stored->records)).first->second;
   step.first_received = stored->first_received;
   step.settled_at = stored->settled_at;
-  for (const PackedRecords& block : step.records.blocks())
-    for (std::size_t i = 0; i < block.size(); ++i) learn_layout(block.layout_id(i));
+  for (std::size_t b = 0; b < step.records.block_count(); ++b) {
+    const StepRecords::Block block = step.records.block(b);
+    for (std::size_t i = 0; i < block->size(); ++i) learn_layout(block->layout_id(i));
+  }
   step.state = info.state;
   if (info.state == StepState::open) {
     open_.insert(info.step);

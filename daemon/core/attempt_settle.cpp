@@ -113,7 +113,7 @@ void Attempt::become(OpenStep& step, StepState state, UnixMs now) {
   if (state == StepState::open) {
     step.settled_at = 0;
     open_.insert(number);
-    history_.erase(number);
+    if (const auto it = history_.find(number); it != history_.end()) forget_history(it);
     return;
   }
   open_.erase(number);
@@ -136,19 +136,20 @@ void Attempt::note_history(const OpenStep& step, std::uint64_t event) {
                   .slowest = breakdown.slowest,
                   .event = event};
   if (breakdown.culprit.has_value()) point.culprit = breakdown.culprit->rank;
-  history_[number] = point;
-  while (history_.size() > kHistoryPoints) history_.erase(history_.begin());
-  update_median();
+  if (const auto it = history_.find(number); it != history_.end()) forget_history(it);
+  history_.emplace(number, point);
+  std::vector<double>& walls = history_walls_;
+  if (is_valid(point.wall_max_ms))
+    walls.insert(std::upper_bound(walls.begin(), walls.end(), point.wall_max_ms), point.wall_max_ms);
+  if (history_.size() > kHistoryPoints) forget_history(history_.begin());
+  if (!walls.empty()) median_wall_ms_ = walls[walls.size() / 2];
 }
 
-void Attempt::update_median() {
-  std::vector<double> walls;
-  for (const auto& [number, point] : history_)
-    if (is_valid(point.wall_max_ms)) walls.push_back(point.wall_max_ms);
-  if (walls.empty()) return;
-  const auto middle = walls.begin() + static_cast<std::ptrdiff_t>(walls.size() / 2);
-  std::nth_element(walls.begin(), middle, walls.end());
-  median_wall_ms_ = *middle;
+void Attempt::forget_history(std::map<Step, StepPoint>::iterator point) {
+  const double wall = point->second.wall_max_ms;
+  if (is_valid(wall))
+    history_walls_.erase(std::lower_bound(history_walls_.begin(), history_walls_.end(), wall));
+  history_.erase(point);
 }
 
 void Attempt::tick(UnixMs now) {
@@ -164,9 +165,11 @@ std::shared_ptr<const StepView> Attempt::step_view(const OpenStep& step) const {
   view->breakdown = break_down(step.records, layouts_, stages_);
   view->state = step.state;
   view->expected = expected_at(step.records.step());
-  view->missing = missing_at(step, kMissingListed);
   const auto present = static_cast<std::uint32_t>(step.records.size());
-  view->missing_count = view->expected > present ? view->expected - present : 0;
+  if (view->expected > present) {
+    view->missing = missing_at(step, kMissingListed);
+    view->missing_count = view->expected - present;
+  }
   view->first_received = step.first_received;
   view->settled_at = step.settled_at;
   step.view = view;

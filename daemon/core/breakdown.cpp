@@ -21,38 +21,56 @@ class Cells {
   std::vector<double> cells_;
 };
 
-double median_of(std::vector<double>& values) {
-  const std::size_t middle = values.size() / 2;
-  const auto nth = values.begin() + static_cast<std::ptrdiff_t>(middle);
-  std::nth_element(values.begin(), nth, values.end());
-  if (values.size() % 2 == 1) return *nth;
-  return (*std::max_element(values.begin(), nth) + *nth) / 2;
-}
+/// The middle of some values, enough for two medians: that of all of them, and that of all but one.
+class Middle {
+ public:
+  /// Reorders the values, of which there must be one.
+  explicit Middle(std::vector<double>& values) : odd_(values.size() % 2 == 1), others_(values.size() - 1) {
+    const auto nth = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), nth, values.end());
+    at_ = *nth;
+    if (nth != values.begin()) below_ = *std::max_element(values.begin(), nth);
+    if (odd_ && nth + 1 != values.end()) above_ = *std::min_element(nth + 1, values.end());
+  }
 
+  /// The mean of the two middle values of an even number.
+  double median() const { return odd_ ? at_ : (below_ + at_) / 2; }
+  /// The same of the values without one that equals `value`; kAbsent when it is the only one.
+  double median_without(double value) const {
+    if (others_ == 0) return kAbsent;
+    if (!odd_) return value <= below_ ? at_ : below_;
+    if (value < at_) return (at_ + above_) / 2;
+    return ((value > at_ ? at_ : above_) + below_) / 2;
+  }
+
+ private:
+  bool odd_;
+  std::size_t others_;
+  double below_ = kAbsent, at_ = kAbsent, above_ = kAbsent;  // the middle value and its neighbours
+};
+
+/// The spread of a row of values, one for each record. Leaves the valid ones in `valid`, in any order.
 Spread spread_of(std::span<const double> values, std::span<const RecordView> records,
-                 std::vector<double>& scratch) {
-  Spread spread;
-  scratch.clear();
+                 std::vector<double>& valid) {
+  valid.clear();
   double sum = 0;
+  std::size_t min = 0, max = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double value = values[i];
     if (!is_valid(value)) continue;
-    if (scratch.empty() || value < spread.min) {
-      spread.min = value;
-      spread.min_rank = records[i].rank;
-    }
-    if (scratch.empty() || value > spread.max) {
-      spread.max = value;
-      spread.max_rank = records[i].rank;
-    }
+    if (valid.empty()) min = max = i;
+    if (value < values[min]) min = i;
+    if (value > values[max]) max = i;
     sum += value;
-    scratch.push_back(value);
+    valid.push_back(value);
   }
-  spread.present = static_cast<std::uint32_t>(scratch.size());
-  if (!scratch.empty()) {
-    spread.mean = sum / static_cast<double>(scratch.size());
-    spread.median = median_of(scratch);
-  }
+  Spread spread{.present = static_cast<std::uint32_t>(valid.size())};
+  if (valid.empty()) return spread;
+  spread.min = values[min];
+  spread.min_rank = records[min].rank;
+  spread.max = values[max];
+  spread.max_rank = records[max].rank;
+  spread.mean = sum / static_cast<double>(valid.size());
   return spread;
 }
 
@@ -108,19 +126,24 @@ bool any_valid(const Cells& cells, std::size_t stages) {
 /// The own time of each record, kAbsent where it is not known: no stage was measured, or a value is missing
 /// that it would have to contain.
 std::vector<double> own_times(const Gathered& cells, const StageTable& stages, std::size_t records) {
-  std::vector<double> own(records, kAbsent);
-  for (std::size_t i = 0; i < records; ++i) {
-    double sum = 0;
+  struct Sum {
+    double own_ms = 0;
     bool measured = false, known = true;
-    for (StageId stage = 0; stage < stages.size() && known; ++stage) {
+  };
+  std::vector<Sum> sums(records);
+  for (StageId stage = 0; stage < stages.size(); ++stage) {
+    const bool counts = stages[stage].kind != StageKind::sync;
+    for (std::size_t i = 0; i < records; ++i) {
       const double time = cells.inclusive.at(stage, i);
       if (state_of(time) == ValueState::absent) continue;
-      measured = true;
-      known = is_valid(time);
-      if (stages[stage].kind != StageKind::sync) sum += cells.exclusive.at(stage, i);
+      sums[i].measured = true;
+      sums[i].known = sums[i].known && is_valid(time);
+      if (counts) sums[i].own_ms += cells.exclusive.at(stage, i);
     }
-    if (measured && known) own[i] = std::max(sum, 0.0);
   }
+  std::vector<double> own;
+  own.reserve(records);
+  for (const Sum& sum : sums) own.push_back(sum.measured && sum.known ? std::max(sum.own_ms, 0.0) : kAbsent);
   return own;
 }
 
@@ -145,7 +168,7 @@ std::optional<Culprit> find_culprit(std::span<const RecordView> records, const G
         others.push_back(time);
     }
     if (!mine.has_value()) continue;
-    const double excess = others.empty() ? *mine : *mine - median_of(others);
+    const double excess = others.empty() ? *mine : *mine - Middle(others).median();
     if (culprit.stage == kNoStage || excess > culprit.stage_excess_ms) {
       culprit.stage = stage;
       culprit.stage_excess_ms = excess;
@@ -161,35 +184,49 @@ bool has_child(const Cells& cells, const StageTable& stages, StageId parent, std
   return false;
 }
 
+void set_slowest(StageBreakdown& entry, const Gathered& cells, const StageTable& stages,
+                 std::size_t slowest) {
+  entry.slowest_ms = cells.inclusive.at(entry.stage, slowest);
+  const double exclusive = cells.exclusive.at(entry.stage, slowest);
+  if (is_valid(entry.slowest_ms) && has_child(cells.inclusive, stages, entry.stage, slowest) &&
+      state_of(exclusive) != ValueState::null)
+    entry.slowest_exclusive_ms = exclusive;
+}
+
+/// The median of the row's `valid` values, and what the ranks beside the slowest say.
+void set_medians(StageBreakdown& entry, std::span<const double> row, std::optional<std::size_t> slowest,
+                 std::vector<double>& valid) {
+  const Middle middle(valid);
+  entry.spread.median = middle.median();
+  if (!slowest.has_value()) return;
+  const bool is_among_them = is_valid(row[*slowest]);
+  entry.others_median_ms = is_among_them ? middle.median_without(row[*slowest]) : middle.median();
+  entry.others_max_ms = entry.spread.max;
+  if (!is_among_them || row[*slowest] < entry.spread.max) return;
+  entry.others_max_ms = kAbsent;
+  for (std::size_t i = 0; i < row.size(); ++i)
+    if (i != *slowest && is_valid(row[i]) && !(entry.others_max_ms >= row[i])) entry.others_max_ms = row[i];
+}
+
 void add_stages(StepBreakdown& out, std::span<const RecordView> records, const Gathered& cells,
                 const StageTable& stages, Clock clock, std::optional<std::size_t> slowest,
-                std::vector<double>& scratch) {
+                std::vector<double>& valid) {
   for (StageId stage = 0; stage < stages.size(); ++stage) {
     const auto row = cells.inclusive.row(stage);
     StageBreakdown entry{.stage = stage, .clock = clock};
-    std::uint32_t seen = 0;
-    for (const double value : row) {
-      const ValueState state = state_of(value);
-      seen += state != ValueState::absent ? 1U : 0U;
-      entry.null += state == ValueState::null ? 1U : 0U;
-      entry.invalid += is_invalid(value) ? 1U : 0U;
-    }
-    if (seen == 0) continue;
-    entry.spread = spread_of(row, records, scratch);
-    if (slowest.has_value()) {
-      entry.slowest_ms = row[*slowest];
-      const double exclusive = cells.exclusive.at(stage, *slowest);
-      if (is_valid(entry.slowest_ms) && has_child(cells.inclusive, stages, stage, *slowest) &&
-          state_of(exclusive) != ValueState::null)
-        entry.slowest_exclusive_ms = exclusive;
-      scratch.clear();
-      for (std::size_t i = 0; i < row.size(); ++i)
-        if (i != *slowest && is_valid(row[i])) scratch.push_back(row[i]);
-      if (!scratch.empty()) {
-        entry.others_max_ms = *std::max_element(scratch.begin(), scratch.end());
-        entry.others_median_ms = median_of(scratch);
+    entry.spread = spread_of(row, records, valid);
+    if (entry.spread.present < row.size()) {
+      bool seen = entry.spread.present > 0;
+      for (const double value : row) {
+        const ValueState state = state_of(value);
+        seen = seen || state != ValueState::absent;
+        entry.null += state == ValueState::null ? 1U : 0U;
+        entry.invalid += is_invalid(value) ? 1U : 0U;
       }
+      if (!seen) continue;
     }
+    if (slowest.has_value()) set_slowest(entry, cells, stages, *slowest);
+    if (!valid.empty()) set_medians(entry, row, slowest, valid);
     out.stages.push_back(entry);
   }
 }
@@ -218,7 +255,7 @@ std::uint32_t count_invalid(const RecordView& record) {
 
 StepBreakdown break_down(const StepRecords& step, const LayoutTable& layouts, const StageTable& stages) {
   const std::vector<RecordView> records = step.by_rank(layouts);
-  std::vector<double> scratch;
+  std::vector<double> valid;
   StepBreakdown out{.step = step.step(), .present = static_cast<std::uint32_t>(records.size())};
 
   std::vector<double> walls;
@@ -227,7 +264,8 @@ StepBreakdown break_down(const StepRecords& step, const LayoutTable& layouts, co
     walls.push_back(record.wall_ms());
     out.invalid_values += count_invalid(record);
   }
-  out.wall = spread_of(walls, records, scratch);
+  out.wall = spread_of(walls, records, valid);
+  if (!valid.empty()) out.wall.median = Middle(valid).median();
   std::optional<std::size_t> slowest;
   if (out.wall.present > 0) {
     out.slowest = out.wall.max_rank;
@@ -245,13 +283,14 @@ StepBreakdown break_down(const StepRecords& step, const LayoutTable& layouts, co
   };
   const Gathered stream = cells_on(Clock::stream);
   const Gathered host = cells_on(Clock::host);
-  add_stages(out, records, stream, stages, Clock::stream, slowest, scratch);
-  add_stages(out, records, host, stages, Clock::host, slowest, scratch);
+  add_stages(out, records, stream, stages, Clock::stream, slowest, valid);
+  add_stages(out, records, host, stages, Clock::host, slowest, valid);
   add_tags(out, records, stages);
 
   out.clock = any_valid(stream.inclusive, stages.size()) ? Clock::stream : Clock::host;
   const Gathered& compared = out.clock == Clock::stream ? stream : host;
-  out.own = spread_of(own_times(compared, stages, records.size()), records, scratch);
+  out.own = spread_of(own_times(compared, stages, records.size()), records, valid);
+  if (!valid.empty()) out.own.median = Middle(valid).median();
   out.culprit = find_culprit(records, compared, stages, out.own, out.wall.max);
   return out;
 }

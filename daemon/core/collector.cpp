@@ -377,14 +377,12 @@ void Collector::take_record(Run& run, Source& source, std::uint32_t local_attemp
                             LayoutId layout, std::uint64_t seq, UnixMs now) {
   for (;;) {
     Attempt& attempt = write_to(run, source, local_attempt + source.attempt_offset, now);
-    const Attempt::Found found = attempt.look_up(record);
-    if (found != Attempt::Found::other) {
-      if (found == Attempt::Found::same) {
+    const Attempt::Taken taken = attempt.take(record, layout, source.row.key, seq, now);
+    if (taken.found != Attempt::Found::other) {
+      if (taken.found == Attempt::Found::same)
         note(source, attempt, {seq, seq, &DeliveryCounts::duplicate});
-      } else {
-        const bool late = attempt.add(record, layout, source.row.key, seq, now);
-        note(source, attempt, {seq, seq, &DeliveryCounts::stored, late, count_invalid(record)});
-      }
+      else
+        note(source, attempt, {seq, seq, &DeliveryCounts::stored, taken.late, count_invalid(record)});
       source.newest_step = std::max(source.newest_step.value_or(record.step), record.step);
       return;
     }

@@ -93,11 +93,14 @@ class Collector {
   void tick(UnixMs now);
 
   /// Everything that has to be made durable now. Steps still open are left alone until they have waited
-  /// `max_wait_ms`. The pointers in it hold until the next call of any other method but committed().
+  /// `max_wait_ms`. Between this and committed() or not_committed() any other method may be called; the
+  /// writes stay as they are. They must be destroyed on the thread that calls this collector.
   Writes collect(UnixMs now, std::int64_t max_wait_ms);
   /// The last collect() is durable. Returns what may be acknowledged now, one for each source whose
   /// committed number, offset or counts changed.
   std::vector<AckInfo> committed();
+  /// The last collect() could not be stored: the next one gives it again.
+  void not_committed();
 
   std::shared_ptr<const Snapshot> snapshot(UnixMs now, const IngestCounters& counters);
 
@@ -117,7 +120,8 @@ class Collector {
     std::deque<std::pair<std::uint64_t, std::uint32_t>> new_offsets;  // first item of each, likewise
     LineTotals lines;
     std::uint64_t received_seq = 0;
-    AckInfo told;  // what the last commit made true: all that may be said to the agent
+    AckInfo told;    // what the last commit made true: all that may be said to the agent
+    AckInfo handed;  // what the commit under way will make true
     UnixMs last_heard = 0;
     bool live = false;
     bool heard = false;       // since this collector started

@@ -19,17 +19,20 @@ Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
   }
   for (auto& [id, run] : runs_) {
     if (run.dirty) writes.runs.push_back(run.row);
+    run.dirty = false;
     for (auto& [number, attempt] : run.attempts) attempt->collect(writes, now, max_wait_ms);
   }
-  std::map<SourceKey, std::uint64_t> undurable;
+  std::vector<std::uint64_t> undurable(static_cast<std::size_t>(next_source_), 0);
   for (auto& [id, run] : runs_)
     for (auto& [number, attempt] : run.attempts) attempt->add_undurable(undurable);
   for (auto& [key, source] : sources_) {
-    const auto lowest = undurable.find(key);
-    const std::uint64_t durable = lowest == undurable.end() ? source.received_seq : lowest->second - 1;
+    const std::uint64_t lowest = undurable[static_cast<std::size_t>(key)];
+    const std::uint64_t durable = lowest == 0 ? source.received_seq : lowest - 1;
     if (!source.dirty && durable == source.row.committed_seq) continue;
     settle_source(source, durable);
+    source.dirty = false;
     source.handed_out = true;
+    source.handed = {key, source.row.committed_seq, source.row.attempt_offset, source.row.counts};
     writes.sources.push_back(source.row);
   }
   return writes;
@@ -37,21 +40,29 @@ Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
 
 std::vector<AckInfo> Collector::committed() {
   stored_layouts_ = handed_layouts_;
-  for (auto& [id, run] : runs_) {
-    run.dirty = false;
+  for (auto& [id, run] : runs_)
     for (auto& [number, attempt] : run.attempts) attempt->committed();
-  }
   std::vector<AckInfo> acks;
   for (auto& [key, source] : sources_) {
     if (!source.handed_out) continue;
     source.handed_out = false;
-    source.dirty = false;
     const std::uint64_t before = source.told.committed_seq;
-    source.told = {key, source.row.committed_seq, source.row.attempt_offset, source.row.counts};
+    source.told = source.handed;
     // An ack that says nothing new would look to the agent like a gap.
     if (source.told.committed_seq > before) acks.push_back(source.told);
   }
   return acks;
+}
+
+void Collector::not_committed() {
+  for (auto& [id, run] : runs_) {
+    run.dirty = true;
+    for (auto& [number, attempt] : run.attempts) attempt->not_committed();
+  }
+  for (auto& [key, source] : sources_) {
+    source.dirty = source.dirty || source.handed_out;
+    source.handed_out = false;
+  }
 }
 
 // ---- start ----

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace laggard::core {
 class StepRecords {
  public:
   explicit StepRecords(Step step) : step_(step) {}
+  /// An empty step with room for as many records as `like` has: steps of a job resemble each other.
+  StepRecords(Step step, const StepRecords& like);
 
   /// Adds a rank's record; the rank must not be there yet.
   void add(const RecordView& record, LayoutId layout);
@@ -28,17 +31,21 @@ class StepRecords {
   std::vector<Rank> ranks() const;
   /// Every record, ranks ascending: figures must not depend on the order of arrival.
   std::vector<RecordView> by_rank(const LayoutTable& layouts) const;
-  /// Block b holds ranks b * kRanksPerBlock and up; it can be empty.
-  const std::vector<PackedRecords>& blocks() const { return blocks_; }
+  using Block = std::shared_ptr<const PackedRecords>;
+  /// Block b holds ranks b * kRanksPerBlock and up; it can be empty. Whoever keeps a block keeps it as it is
+  /// now: a later add() leaves it alone.
+  std::size_t block_count() const { return blocks_.size(); }
+  Block block(std::size_t b) const { return blocks_[b]; }
   std::size_t byte_size() const;
 
  private:
   static constexpr std::uint32_t kEmpty = 0xffff'ffff;
   std::uint32_t index_of(Rank rank) const;
+  void make_room(std::size_t block);
 
   Step step_;
   std::size_t size_ = 0;
-  std::vector<PackedRecords> blocks_;
+  std::vector<std::shared_ptr<PackedRecords>> blocks_;
   std::vector<std::vector<std::uint32_t>> slots_;  // per block, by rank within it: the record's index
 };
 

@@ -62,17 +62,17 @@ struct SourceRow {
 struct StepRow {
   AttemptId attempt = 0;
   std::shared_ptr<const StepView> view;
-  std::vector<std::pair<std::uint32_t, const PackedRecords*>> blocks;  ///< those that changed
+  std::vector<std::pair<std::uint32_t, StepRecords::Block>> blocks;  ///< those that changed
 };
 
-/// Everything of one transaction. `sources` carry the committed sequence numbers that this transaction
-/// makes true. Pointers stay valid until the commit returns.
+/// Everything of one transaction, as it was when it was collected: another thread may store it while the
+/// collector goes on. `sources` carry the committed sequence numbers that this transaction makes true.
 struct Writes {
   std::vector<RunRow> runs;
   std::vector<AttemptRow> attempts;
   std::vector<RankRow> ranks;
   std::vector<std::pair<AttemptId, std::vector<Stage>>> stages;  ///< all stages of the attempts that changed
-  std::vector<std::pair<LayoutId, const Layout*>> layouts;       ///< new ones
+  std::vector<std::pair<LayoutId, const Layout*>> layouts;       ///< new ones; they stay where they are
   std::vector<StepRow> steps;
   std::vector<SourceRow> sources;
   bool empty() const {

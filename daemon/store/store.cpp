@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "daemon/base/error.h"
+#include "daemon/store/block_reader.h"
 #include "daemon/store/rows.h"
 #include "daemon/store/schema.h"
 
@@ -86,13 +87,7 @@ std::vector<std::pair<core::AttemptId, std::vector<core::Stage>>> read_stages(Da
 }  // namespace
 
 Store::Store(std::filesystem::path dir, const FileSystemOf& file_system)
-    : dir_(std::move(dir), file_system),
-      database_(open_database(dir_)),
-      writer_(*database_),
-      blocks_(*database_),
-      step_(*database_,
-            "SELECT state, first_received_unix_ms, settled_unix_ms FROM steps "
-            "WHERE attempt_id = ? AND step = ?") {}
+    : dir_(std::move(dir), file_system), database_(open_database(dir_)), writer_(*database_) {}
 
 core::Restored Store::restore() {
   Database& database = *database_;
@@ -106,7 +101,8 @@ core::Restored Store::restore() {
   restored.attempts = read_all(database, kAttempts.select("ORDER BY attempt_id"), read_attempt);
   restored.ranks = read_all(database, select_ranks(""), read_rank);
   restored.stages = read_stages(database);
-  const LayoutTable& layouts = blocks_.layouts();
+  BlockReader blocks(database);
+  const LayoutTable& layouts = blocks.layouts();
   for (LayoutId id = 0; id < layouts.size(); ++id) restored.layouts.push_back(layouts[id]);
   restored.sources = read_all(database, kSources.select("ORDER BY source_key"), read_source);
   restore_steps(&restored);
@@ -133,17 +129,6 @@ void Store::restore_steps(core::Restored* restored) {
 }
 
 void Store::commit(const core::Writes& writes) { writer_.commit(writes); }
-
-std::optional<core::StoredStep> Store::load(core::AttemptId attempt, Step step) {
-  std::unique_ptr<core::StepRecords> records = blocks_.load(attempt, step);
-  if (records == nullptr) return std::nullopt;
-  Rows rows = step_.query(attempt, step);
-  if (!rows.next()) rows.damaged("step " + std::to_string(step) + " has records and no summary");
-  return core::StoredStep{.records = std::move(records),
-                          .state = read_step_state(rows),
-                          .first_received = rows.integer(),
-                          .settled_at = rows.integer()};
-}
 
 Store::Sizes Store::sizes() const {
   const auto known = [](std::uintmax_t bytes, const std::error_code& error) { return error ? 0 : bytes; };

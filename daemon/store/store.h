@@ -4,19 +4,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "daemon/core/writes.h"
-#include "daemon/store/block_reader.h"
 #include "daemon/store/data_dir.h"
 #include "daemon/store/database.h"
 #include "daemon/store/writer.h"
 
 namespace laggard::store {
 
-/// Owns the data directory and the only connection that writes. For one thread, the engine's, except where
-/// said otherwise.
-class Store final : public core::StepArchive {
+/// Owns the data directory and the only connection that writes. For one thread at a time, except where said
+/// otherwise.
+class Store {
  public:
   /// Opens DIR/laggard.db (mode 0600), making it and DIR (0700) when they are missing, and brings an older
   /// schema to this one. Throws Error with one sentence, having changed nothing, when another daemon has the
@@ -30,9 +28,7 @@ class Store final : public core::StepArchive {
   /// only those given. Throws Error with the database as it was before: the same writes may be tried again.
   void commit(const core::Writes& writes);
 
-  std::optional<core::StoredStep> load(core::AttemptId attempt, Step step) override;
-
-  /// The file that a Reader opens. Any thread.
+  /// The file that an Archive or a Reader opens. Any thread.
   std::filesystem::path database_path() const { return dir_.database(); }
 
   struct Sizes {
@@ -52,8 +48,6 @@ class Store final : public core::StepArchive {
   DataDir dir_;
   std::unique_ptr<Database> database_;
   Writer writer_;
-  BlockReader blocks_;
-  Statement step_;
 };
 
 }  // namespace laggard::store

@@ -70,8 +70,7 @@ void Writer::write_step(const core::StepRow& row) {
   for (const StageRow& stage : by_stage(breakdown.stages))
     write(step_stage_, row.attempt, breakdown.step, stage);
   for (const auto& [block, records] : row.blocks) {
-    const std::string bytes = codec::encode_block(*records);
-    block_.run(row.attempt, breakdown.step, block, records->size(), Blob{bytes});
+    block_.run(row.attempt, breakdown.step, block, records->size(), Blob{encoder_.encode(*records)});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "daemon/core/writes.h"
 #include "daemon/store/database.h"
+#include "proto/codec.h"
 
 namespace laggard::store {
 
@@ -19,6 +20,7 @@ class Writer {
   void write_step(const core::StepRow& row);
 
   Database& database_;
+  codec::BlockEncoder encoder_;
   Statement run_, attempt_, rank_, rank_settings_, stage_, layout_, source_, step_, step_stage_, block_;
 };
 

@@ -128,8 +128,8 @@ void commit_steps(benchmark::State& state) {
     for (const core::StepRecords& step : steps) {
       core::StepRow& row = writes.steps.emplace_back();
       row = {.attempt = 1, .view = job.view(step)};
-      for (std::uint32_t block = 0; block < step.blocks().size(); ++block)
-        row.blocks.emplace_back(block, &step.blocks()[block]);
+      for (std::uint32_t block = 0; block < step.block_count(); ++block)
+        row.blocks.emplace_back(block, step.block(block));
     }
     next += static_cast<Step>(group);
     job.add_signs(next - 1, &writes);
@@ -163,7 +163,7 @@ void read_steps(benchmark::State& state) {
     const std::vector<core::StepRecords> steps = job.steps(next, 100);
     core::Writes writes;
     for (const core::StepRecords& step : steps)
-      writes.steps.push_back({.attempt = 1, .view = job.view(step), .blocks = {{0, &step.blocks()[0]}}});
+      writes.steps.push_back({.attempt = 1, .view = job.view(step), .blocks = {{0, step.block(0)}}});
     store.commit(writes);
   }
   store::Reader reader(store.database_path(), std::chrono::minutes(1));

@@ -201,14 +201,14 @@ TEST(StepRecords, KeepsBlocksApart) {
                                     {.rank = 1024, .step = 1, .wall_ms = 2}},
                                    layouts);
   EXPECT_EQ(step.ranks(), (std::vector<Rank>{0, 1024, 2047}));
-  ASSERT_EQ(step.blocks().size(), 2U);
-  EXPECT_EQ(step.blocks()[1].size(), 2U);
+  ASSERT_EQ(step.block_count(), 2U);
+  EXPECT_EQ(step.block(1)->size(), 2U);
   EXPECT_EQ(step.find(2047, layouts)->wall_ms(), 3);
   EXPECT_FALSE(step.contains(1025));
   StepRecords again(1);
-  EXPECT_FALSE(again.add_block(0, step.blocks()[1]));  // ranks of another block
-  EXPECT_TRUE(again.add_block(1, step.blocks()[1]));
-  EXPECT_FALSE(again.add_block(1, step.blocks()[1]));
+  EXPECT_FALSE(again.add_block(0, *step.block(1)));  // ranks of another block
+  EXPECT_TRUE(again.add_block(1, *step.block(1)));
+  EXPECT_FALSE(again.add_block(1, *step.block(1)));
   EXPECT_EQ(again.size(), 2U);
 }
 

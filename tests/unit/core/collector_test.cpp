@@ -306,13 +306,43 @@ TEST_F(CollectorTest, AnAckCoversOnlyWhatIsStored) {
 TEST_F(CollectorTest, ACommitThatFailsChangesNothing) {
   auto sources = four_ranks();
   for (Rank rank = 0; rank < 4; ++rank) sources[rank].send(record(rank, 1, 10), now);
-  (void)collector->collect(now, 0);  // the store threw: no committed()
+  (void)collector->collect(now, 0);
+  collector->not_committed();
   const Writes again = collector->collect(now, 0);
   EXPECT_EQ(again.steps.size(), 1U);
   EXPECT_EQ(again.steps[0].blocks.size(), 1U);
   EXPECT_EQ(again.layouts.size(), 1U);
   archive.commit(again);
   EXPECT_EQ(acked(collector->committed(), sources[0]), 2U);
+}
+
+TEST_F(CollectorTest, WhatComesDuringACommitIsOfTheNextOne) {
+  auto sources = four_ranks();
+  for (const Rank rank : {0U, 1U}) sources[rank].send(record(rank, 1, 10), now);
+  const Writes under_way = collector->collect(now, 0);
+  for (const Rank rank : {0U, 2U, 3U}) sources[rank].send(record(rank, rank == 0 ? 2 : 1, 10), now);
+  ASSERT_EQ(under_way.steps.size(), 1U);
+  EXPECT_EQ(under_way.steps[0].view->breakdown.present, 2U);
+  EXPECT_EQ(under_way.steps[0].blocks[0].second->size(), 2U);
+  archive.commit(under_way);
+  std::vector<AckInfo> acks = collector->committed();
+  EXPECT_EQ(acked(acks, sources[0]), 2U);  // the config and step 1, not step 2
+  EXPECT_EQ(acked(acks, sources[2]), 1U);
+  acks = commit();
+  EXPECT_EQ(acked(acks, sources[0]), 3U);
+  EXPECT_EQ(acked(acks, sources[2]), 2U);
+  EXPECT_EQ((archive.views.at({1, 1}).breakdown.present), 4U);
+}
+
+TEST_F(CollectorTest, AFailedCommitThatRecordsCameDuringIsGivenAgainWithThem) {
+  auto sources = four_ranks();
+  for (const Rank rank : {0U, 1U}) sources[rank].send(record(rank, 1, 10), now);
+  (void)collector->collect(now, 0);
+  for (const Rank rank : {2U, 3U}) sources[rank].send(record(rank, 1, 10), now);
+  collector->not_committed();
+  const std::vector<AckInfo> acks = commit(1000);
+  for (const Rank rank : {0U, 1U, 2U, 3U}) EXPECT_EQ(acked(acks, sources[rank]), 2U) << rank;
+  EXPECT_EQ((archive.views.at({1, 1}).breakdown.present), 4U);
 }
 
 TEST_F(CollectorTest, ARestartInTheMiddleGoesOnWithOpenSteps) {

@@ -82,7 +82,7 @@ TEST(PackedRecords, BlockKeepsEveryBit) {
   PackedRecords packed, back;
   record.pack(layouts, packed);
   const auto layout_of = [&](LayoutId id) { return layouts.find(id); };
-  ASSERT_EQ(codec::decode_block(codec::encode_block(packed), 9, layout_of, &back), std::nullopt);
+  ASSERT_EQ(codec::decode_block(codec::BlockEncoder().encode(packed), 9, layout_of, &back), std::nullopt);
   ASSERT_EQ(back.size(), 1U);
   const RecordView a = packed.view(0, layouts[0]), b = back.view(0, layouts[0]);
   EXPECT_EQ(b.step, 9);

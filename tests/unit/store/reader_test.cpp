@@ -12,10 +12,11 @@
 namespace laggard::store {
 namespace {
 
+using test::kAttempt;
+
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr core::AttemptId kAttempt = test::Sample::kAttempt;
 constexpr auto kHour = std::chrono::hours(1);
 
 class ReaderTest : public ::testing::Test {
@@ -190,7 +191,7 @@ TEST_F(ReaderTest, FindsLayoutsThatCameAfterItWasOpened) {
   core::Writes writes;
   writes.layouts.emplace_back(id, &sample_.layouts[id]);
   writes.steps.push_back(
-      {.attempt = kAttempt, .view = test::Sample::view(1), .blocks = {{0, &records.blocks()[0]}}});
+      {.attempt = kAttempt, .view = test::Sample::view(1), .blocks = {{0, records.block(0)}}});
   store_.commit(writes);
   std::size_t seen = 0;
   reader.for_each_step(kAttempt, std::nullopt, std::nullopt, [&](const core::StepRecords& step) {

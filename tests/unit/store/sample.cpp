@@ -96,8 +96,8 @@ core::StepRow& Sample::add_step(Step step, const std::vector<Rank>& ranks, core:
   core::StepRow& row = writes->steps.emplace_back();
   row.attempt = kAttempt;
   row.view = view(step);
-  for (std::uint32_t block = 0; block < records.blocks().size(); ++block)
-    if (!records.blocks()[block].empty()) row.blocks.emplace_back(block, &records.blocks()[block]);
+  for (std::uint32_t block = 0; block < records.block_count(); ++block)
+    if (!records.block(block)->empty()) row.blocks.emplace_back(block, records.block(block));
   return row;
 }
 

@@ -25,6 +25,7 @@ class TempDir {
 
 std::string contents(const std::filesystem::path& file);
 
+inline constexpr core::AttemptId kAttempt = 7;
 inline constexpr core::StageId kForward = 0, kBackward = 1;
 
 class Sample {
@@ -40,7 +41,6 @@ class Sample {
   /// A step's summary with every field set to something; no record behind it.
   static std::shared_ptr<core::StepView> view(Step step);
 
-  static constexpr core::AttemptId kAttempt = 7;
   LayoutTable layouts;
 
  private:

@@ -115,7 +115,7 @@ TEST_F(SchemaTest, TheReadmesQueriesAnswer) {
     view->breakdown.wall.max = row.wall_max;
     view->breakdown.culprit->own_excess_ms = row.excess;
     view->breakdown.aside = row.aside;
-    writes.steps.push_back({.attempt = test::Sample::kAttempt, .view = view});
+    writes.steps.push_back({.attempt = test::kAttempt, .view = view});
   }
   writes.sources.push_back(
       {.key = 1, .run = 1, .id = "a", .counts = {.stored = 4, .duplicate = 2, .dropped = 1}});

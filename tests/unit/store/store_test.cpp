@@ -1,4 +1,5 @@
 #include "daemon/store/store.h"
+#include "daemon/store/archive.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,12 +14,11 @@
 namespace laggard::store {
 namespace {
 
+using test::kAttempt;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::ThrowsMessage;
-
-constexpr core::AttemptId kAttempt = test::Sample::kAttempt;
 
 class StoreTest : public ::testing::Test {
  protected:
@@ -53,14 +53,15 @@ TEST_F(StoreTest, RecordsComeBackWithEveryBit) {
               id);
   core::Writes writes = sample_.facts();
   writes.steps.push_back(
-      {.attempt = kAttempt, .view = test::Sample::view(-3), .blocks = {{1, &records.blocks()[1]}}});
+      {.attempt = kAttempt, .view = test::Sample::view(-3), .blocks = {{1, records.block(1)}}});
   store.commit(writes);
 
-  const auto loaded = store.load(kAttempt, -3);
+  Archive archive(store.database_path());
+  const auto loaded = archive.load(kAttempt, -3);
   ASSERT_TRUE(loaded.has_value());
   EXPECT_EQ(test::describe(*loaded->records, sample_.layouts), test::describe(records, sample_.layouts));
-  EXPECT_FALSE(store.load(kAttempt, -2).has_value());
-  EXPECT_FALSE(store.load(kAttempt + 1, -3).has_value());
+  EXPECT_FALSE(archive.load(kAttempt, -2).has_value());
+  EXPECT_FALSE(archive.load(kAttempt + 1, -3).has_value());
 }
 
 TEST_F(StoreTest, AStepComesBackWithItsStateAndTimes) {
@@ -74,18 +75,19 @@ TEST_F(StoreTest, AStepComesBackWithItsStateAndTimes) {
   writes.steps[1].view = open;
   writes.steps[2].blocks.clear();  // kept no longer
   store.commit(writes);
+  Archive archive(store.database_path());
 
-  const auto settled = store.load(kAttempt, 1);
+  const auto settled = archive.load(kAttempt, 1);
   ASSERT_TRUE(settled.has_value());
   EXPECT_EQ(settled->state, core::StepState::partial);
   EXPECT_EQ(settled->first_received, 1'700'000'000'000);
   EXPECT_EQ(settled->settled_at, 1'700'000'000'500);
-  const auto unsettled = store.load(kAttempt, 2);
+  const auto unsettled = archive.load(kAttempt, 2);
   ASSERT_TRUE(unsettled.has_value());
   EXPECT_EQ(unsettled->state, core::StepState::open);
   EXPECT_EQ(unsettled->first_received, 42);
   EXPECT_EQ(unsettled->settled_at, 0);
-  EXPECT_FALSE(store.load(kAttempt, 3).has_value());
+  EXPECT_FALSE(archive.load(kAttempt, 3).has_value());
 }
 
 core::Writes everything(test::Sample& sample) {
@@ -218,14 +220,15 @@ TEST_F(StoreTest, ADamagedBlockIsNamed) {
   core::Writes writes = sample_.facts();
   sample_.add_step(12, {0, 1}, &writes);
   store.commit(writes);
+  Archive archive(store.database_path());
   Database other(store.database_path().string(), Database::Mode::read_write);
   other.execute("UPDATE steps SET step = 13");
-  EXPECT_THAT([&] { store.load(kAttempt, 12); }, ThrowsMessage<Error>(HasSubstr("no summary")));
+  EXPECT_THAT([&] { archive.load(kAttempt, 12); }, ThrowsMessage<Error>(HasSubstr("no summary")));
   other.execute("UPDATE blocks SET records = x'00ff'");
-  EXPECT_THAT([&] { store.load(kAttempt, 12); },
+  EXPECT_THAT([&] { archive.load(kAttempt, 12); },
               ThrowsMessage<Error>(HasSubstr("damaged: step 12, block 0")));
   other.execute("UPDATE blocks SET block = 1 << 40");
-  EXPECT_THROW(store.load(kAttempt, 12), Error);
+  EXPECT_THROW(archive.load(kAttempt, 12), Error);
 }
 
 TEST_F(StoreTest, ATruncatedFileIsRefused) {
@@ -259,7 +262,7 @@ TEST_F(StoreTest, TheWalIsBoundedAndCutBackOnceNoReaderHoldsIt) {
                 0);
     core::Writes writes;
     writes.steps.push_back(
-        {.attempt = kAttempt, .view = test::Sample::view(step), .blocks = {{0, &records.blocks()[0]}}});
+        {.attempt = kAttempt, .view = test::Sample::view(step), .blocks = {{0, records.block(0)}}});
     store.commit(writes);
   };
   {

@@ -101,12 +101,12 @@ TEST_F(WriterTest, AbsentAndUnknownAreNullAndNeverZero) {
   Writer writer(database_);
   core::Writes writes = sample_.facts();
   writes.attempts[0].world_size = 0;
-  writes.ranks.push_back({.attempt = test::Sample::kAttempt, .rank = 2});
+  writes.ranks.push_back({.attempt = test::kAttempt, .rank = 2});
   writes.sources.push_back({.key = 1, .run = 1, .id = "s"});
   auto view = std::make_shared<core::StepView>();
   view->breakdown.step = 4;
   view->breakdown.stages = {{.stage = test::kForward, .clock = core::Clock::host}};
-  writes.steps.push_back({.attempt = test::Sample::kAttempt, .view = view});
+  writes.steps.push_back({.attempt = test::kAttempt, .view = view});
   writer.commit(writes);
 
   EXPECT_EQ(count("attempts WHERE world_size IS NULL"), 1);
@@ -134,7 +134,7 @@ TEST_F(WriterTest, EveryReferenceHolds) {
   Writer writer(database_);
   core::Writes writes = sample_.facts();
   sample_.add_step(1, {0, 1, 2, 3}, &writes);
-  writes.ranks.push_back({.attempt = test::Sample::kAttempt, .rank = 2, .settings = "{}"});
+  writes.ranks.push_back({.attempt = test::kAttempt, .rank = 2, .settings = "{}"});
   writes.sources.push_back({.key = 1, .run = 1, .id = "s"});
   writer.commit(writes);
   EXPECT_EQ(database_.integer("SELECT count(*) FROM pragma_foreign_key_check"), 0);
