@@ -77,6 +77,8 @@ class QueryService {
   Json report(const ReportAsked& asked, History& history) const;
   Json close_run(const std::string& run) const;
 
+  /// QueryError 404 when there is no such run or attempt.
+  std::shared_ptr<const core::RunView> find_run(const AttemptAsked& asked) const;
   /// The attempt as it is stored; QueryError 404 when there is no such run or attempt.
   core::AttemptRow stored_attempt(const AttemptAsked& asked, History& history) const;
 
@@ -86,7 +88,6 @@ class QueryService {
   void check_cancelled() const;
 
  private:
-  std::shared_ptr<const core::RunView> find_run(const AttemptAsked& asked) const;
   core::RunReport report_of(const AttemptAsked& asked, const core::Window& window, const Profile& profile,
                             History& history) const;
   AttemptAsked parse_run(const std::string& text) const;
