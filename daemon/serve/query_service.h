@@ -54,8 +54,9 @@ struct ReportAsked {
   Profile profile;
 };
 
-/// Answers from the newest snapshot where no History is given, else from storage. Throws QueryError when
-/// there is no answer, QueryTimeout when it takes too long. Any number of threads may call it at once.
+/// Answers from the newest snapshot where no History is given, else from storage, and steps from whichever of
+/// the two is newer. Throws QueryError when there is no answer, QueryTimeout when it takes too long. Any
+/// number of threads may call it at once.
 class QueryService {
  public:
   explicit QueryService(Collector collector) : collector_(std::move(collector)) {}
