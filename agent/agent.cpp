@@ -82,6 +82,7 @@ class Delivery {
   };
 
   void add_files();
+  void note_missing();
   void add_file(const std::string& path);
   bool is_read_through_base(const std::string& path) const;
   void start_feed(Followed& followed, bool from_progress);
@@ -114,7 +115,7 @@ class Delivery {
   Time last_heard_ = started_;
   Time next_expansion_{}, next_checkpoint_{}, next_progress_{};
   std::optional<Time> stopping_since_;
-  bool reached_ = false, warned_ = false;
+  bool reached_ = false, warned_ = false, greeted_ = false, looked_for_files_ = false;
 };
 
 Delivery::Delivery(const DeliveryOptions& options)
@@ -136,9 +137,22 @@ void Delivery::add_files() {
       for (const std::string& match : matches(file))
         if (!files_.contains(base_of(absolute(match)))) matched.push_back(absolute(match));
   }
+  note_missing();
   for (const std::string& path : named) add_file(path);
   for (const std::string& path : matched)
     if (!is_read_through_base(path)) add_file(path);
+}
+
+// Said once: a name with a mistake in it looks like a job that has not begun.
+void Delivery::note_missing() {
+  if (std::exchange(looked_for_files_, true)) return;
+  for (const std::string& file : options_.files) {
+    if (is_pattern(file)) {
+      if (matches(file).empty()) spdlog::info("no file matches {} yet; waiting", file);
+    } else if (!exists(file)) {
+      spdlog::info("there is no {} yet; waiting", file);
+    }
+  }
 }
 
 // True of what was rotated while no agent ran: its base file goes on in it where an earlier agent stopped.
@@ -283,8 +297,9 @@ void Delivery::keep_progress(Time now) {
 void Delivery::note_connection(Time now) {
   while (const auto event = link_.next_event()) {
     if (*event == CollectorLink::Event::connected) {
-      if (warned_) spdlog::info("connected to the collector at {}", options_.collector);
+      if (warned_ || !greeted_) spdlog::info("connected to the collector at {}", options_.collector);
       warned_ = false;
+      greeted_ = true;
       continue;
     }
     for (auto& [channel, entry] : sessions_) entry.first.on_disconnect();
@@ -439,7 +454,8 @@ DeliveryReport deliver_files(const DeliveryOptions& options) {
   if (!is_utf8(options.run)) throw Error("the run's name is not UTF-8");
   if (options.once) {
     for (const std::string& file : options.files)
-      if (is_pattern(file) ? matches(file).empty() : !exists(file)) throw Error("no such file: " + file);
+      if (is_pattern(file) ? matches(file).empty() : !exists(file))
+        throw Error((is_pattern(file) ? "no file matches " : "no such file: ") + file);
   }
   return Delivery(options).run();
 }

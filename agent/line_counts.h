@@ -23,12 +23,13 @@ struct LineCounts {
   std::uint64_t blank = 0;
   std::map<std::string, std::uint64_t> foreign, rejected;  ///< by reason
   std::uint64_t pending_tail = 0;                          ///< 1 when the last line is not finished yet
-  std::vector<Rejection> first_rejections;
+  std::vector<Rejection> first_rejections;                 ///< the first ones, and the first of each reason
 
   void add_foreign(std::string_view reason) { ++foreign[std::string(reason)]; }
   void add_rejected(std::uint64_t line, std::string_view reason) {
-    ++rejected[std::string(reason)];
-    if (first_rejections.size() < kRejectionsKept) first_rejections.push_back({line, std::string(reason)});
+    const bool new_reason = ++rejected[std::string(reason)] == 1;
+    if (new_reason || first_rejections.size() < kRejectionsKept)
+      first_rejections.push_back({line, std::string(reason)});
   }
   LineTotals totals() const { return {updates + configs + ends, sum(foreign), sum(rejected), pending_tail}; }
   /// All lines that were read, blank ones too.

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <numeric>
 #include <sstream>
 
 #include "client/commands/commands.h"
@@ -36,13 +37,51 @@ void set_up(CLI::App& app, Context& context) {
       ->capture_default_str();
   app.footer(
       "RUN is the name of a run; NAME@2 means its second attempt, without a number the newest.\n"
-      "Exit codes: 0 fine, 1 the runs of a report do not match, 2 usage, 3 no collector there,\n"
-      "4 no such data, 5 anything else.\n\n"
+      "Exit codes: 0 fine, 1 the runs of a report do not match or an import left something out,\n"
+      "2 usage, 3 no collector there, 4 no such data, 5 anything else.\n\n"
       "Example: laggard status job --watch");
   add_commands(app, context);
 }
 
+// How many letters differ: changed, missing or too many.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({diagonal + 1, row[j] + 1, changed});
+    }
+  }
+  return row.back();
+}
+
+std::string no_command(const CLI::App& app) {
+  const auto typed = app.remaining();
+  if (!typed.empty() && typed.front().starts_with('-')) return "there is no option \"" + typed.front() + "\"";
+  std::string all, alike;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::string& name = command->get_name();
+    all += (all.empty() ? "" : ", ") + name;
+    if (typed.empty()) continue;
+    if (name.starts_with(typed.front()) || distance(name, typed.front()) <= 2)
+      alike += (alike.empty() ? "" : " or ") + name;
+  }
+  if (typed.empty()) return "which command? There are " + all;
+  return "there is no command \"" + typed.front() + "\"; " +
+         (alike.empty() ? "there are " + all : "did you mean " + alike + "?");
+}
+
 ExitCode refused(const CLI::App& app, const CLI::ParseError& error, const Console& console) {
+  // CLI11 does not say which word it took for no command.
+  const bool has_command = !app.get_subcommands().empty();
+  if (!has_command && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    console.err("laggard: " + printable(no_command(app)) + "\nlaggard: laggard --help describes them.\n");
+    return ExitCode::usage;
+  }
   std::ostringstream out, err;
   const int code = app.exit(error, out, err);
   console.out(out.str());

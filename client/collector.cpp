@@ -24,12 +24,20 @@ ExitCode code_of(unsigned status) {
   }
 }
 
+// What to do next, in commands: the collector's own advice is for those who speak HTTP.
+std::string advice_for(const Json& code) {
+  if (code == "no_such_run") return "; laggard runs lists them";
+  if (code == "no_such_attempt") return "; laggard runs says how many it has";
+  if (code == "no_such_step") return "; laggard steps lists them";
+  return "";
+}
+
 std::string sentence_of(const std::string& body) {
   const Json json = parse_json(body);
   if (!json.is_object() || !json.contains("error")) return "";
   const Json& error = json["error"];
   if (!error.is_object() || !error.contains("message") || !error["message"].is_string()) return "";
-  return error["message"].get<std::string>();
+  return error["message"].get<std::string>() + (error.contains("code") ? advice_for(error["code"]) : "");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace laggard::client {
 nlohmann::ordered_json parse_json(std::string_view text);
 
 /// All functions throw Failure: unreachable, no_such_data (404) or usage (400, 422), with the collector's own
-/// sentence where it gave one.
+/// sentence where it gave one, and with a command that helps.
 class Collector {
  public:
   explicit Collector(const std::string& address) : endpoint_(parse_endpoint(address)) {}

@@ -36,7 +36,8 @@ Terminal measure() {
   terminal.present = isatty(STDOUT_FILENO) == 1;
   if (!terminal.present) return terminal;
   const char* term = std::getenv("TERM");
-  terminal.color = !is_set("NO_COLOR") && term != nullptr && std::string_view(term) != "dumb";
+  terminal.redraws = term != nullptr && std::string_view(term) != "dumb";
+  terminal.color = terminal.redraws && !is_set("NO_COLOR");
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) {
     terminal.columns = size.ws_col;

@@ -11,6 +11,7 @@ namespace laggard::client {
 struct Terminal {
   bool present = false;  ///< false: a file or a pipe
   bool color = false;
+  bool redraws = false;  ///< obeys escape codes, so that a screen can be written over
   std::size_t columns = 80, rows = 24;
 };
 

@@ -10,7 +10,7 @@ namespace laggard::client {
 /// The exit codes of `laggard`; they are part of its interface.
 enum class ExitCode {
   fine = 0,
-  condition = 1,  ///< what was asked about is true: the runs of a report do not match
+  condition = 1,  ///< the runs of a report do not match, or an import left something out
   usage = 2,
   unreachable = 3,  ///< no collector there, or it does not answer as one
   no_such_data = 4,

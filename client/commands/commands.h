@@ -32,18 +32,28 @@ struct Context {
   void show(const View& view) const { console.out(write_view(view, style())); }
 };
 
-/// A new command with its one-line description and an example; `group` is its heading in the help.
+/// A new command with its one-line description and an example; `group` is its heading in the help, `more`
+/// what else stands there.
 CLI::App* add_command(CLI::App& app, const char* name, const char* description, const char* group,
-                      const char* example);
+                      const char* example, const char* more = "");
 
 /// First and last step, both inclusive, as the options --from and --to.
 struct StepRange {
   std::optional<std::int64_t> from, to;
 
   void add_to(CLI::App& command);
+  /// Throws Failure (usage) when the first one is behind the last one.
+  void check() const;
   /// "from=3&to=9", "" without either.
   std::string query() const;
+  /// " from 3 up to 9", "" without either.
+  std::string text() const;
 };
+
+/// "stored are steps 1 to 20", for those who asked for others.
+std::string stored_steps(const Collector& collector, const RunRef& run);
+/// Throws Failure (no_such_data): the run has no step in the range.
+[[noreturn]] void no_step(const Collector& collector, const RunRef& run, const StepRange& range);
 
 void add_runs(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);

@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include "client/commands/commands.h"
 #include "client/render/json_text.h"
 #include "client/render/number.h"
+#include "client/render/text.h"
 #include "client/views/views.h"
 #include "daemon/base/profile.h"
 
@@ -51,7 +53,47 @@ std::vector<Cell> row_of(const agent::FileReport& file) {
           bad(undelivered)};
 }
 
-View view_of(const agent::DeliveryReport& report) {
+std::string plural_of(std::uint64_t n, std::string_view word) {
+  return counted(static_cast<std::int64_t>(n), word);
+}
+
+// "rank0.jsonl:3: no object (the first of 4 such lines)"
+void add_rejections(const agent::FileReport& file, std::vector<std::string>& sentences) {
+  for (const auto& [reason, count] : file.lines.rejected) {
+    std::string sentence = file.path;
+    const auto first =
+        std::ranges::find(file.lines.first_rejections, reason, &agent::LineCounts::Rejection::reason);
+    if (first != file.lines.first_rejections.end()) sentence += ":" + std::to_string(first->line);
+    sentence += ": " + reason;
+    if (count > 1) sentence += " (the first of " + std::to_string(count) + " such lines)";
+    sentences.push_back(std::move(sentence));
+  }
+}
+
+void add_refusals(const agent::FileReport& file, std::vector<std::string>& sentences) {
+  for (const agent::RankReport& rank : file.ranks) {
+    const std::string who = file.path + ", rank " + std::to_string(rank.rank) + ": ";
+    if (!rank.refusal.empty()) sentences.push_back(who + "refused: " + rank.refusal);
+    if (rank.deliveries.conflict > 0)
+      sentences.push_back(who + plural_of(rank.deliveries.conflict, "record") +
+                          " with other values than those stored, which stay");
+    if (rank.deliveries.rejected > 0)
+      sentences.push_back(who + plural_of(rank.deliveries.rejected, "record") +
+                          " beyond the collector's limits");
+  }
+}
+
+// Why which records of the files are not in the collector, one sentence each.
+std::vector<std::string> left_out_of(const agent::DeliveryReport& report) {
+  std::vector<std::string> sentences;
+  for (const agent::FileReport& file : report.files) {
+    add_rejections(file, sentences);
+    add_refusals(file, sentences);
+  }
+  return sentences;
+}
+
+View view_of(const agent::DeliveryReport& report, const std::vector<std::string>& left_out) {
   Table table{"",
               {{"file", "file", Align::left, Show::people},
                {"path", "path", Align::left, Show::programs},
@@ -67,22 +109,10 @@ View view_of(const agent::DeliveryReport& report) {
                {"rejected_records", "refused", Align::right, Show::wide},
                {"undelivered", "undelivered"}},
               {}};
-  Notes notes;
   View view;
-  for (const agent::FileReport& file : report.files) {
-    table.rows.push_back(row_of(file));
-    for (const auto& rejection : file.lines.first_rejections) {
-      notes.lines.push_back(file.path + ":" + std::to_string(rejection.line) + ": " + rejection.reason);
-    }
-    for (const agent::RankReport& rank : file.ranks) {
-      if (!rank.refusal.empty()) {
-        notes.lines.push_back(file.path + ", rank " + std::to_string(rank.rank) +
-                              ": refused: " + rank.refusal);
-      }
-    }
-  }
-  view.json = {{"files", json_rows(table)}};
-  view.screen = {table, notes};
+  for (const agent::FileReport& file : report.files) table.rows.push_back(row_of(file));
+  view.json = {{"files", json_rows(table)}, {"left_out", left_out}};
+  view.screen = {table, Notes{left_out}};
   view.rows = std::move(table);
   return view;
 }
@@ -93,20 +123,22 @@ void check(const agent::DeliveryReport& report, const std::string& ingest) {
     throw Failure(ExitCode::unreachable,
                   "the collector takes no records at " + ingest + ": is that address reachable from here?");
   }
+  std::uint64_t accepted = 0, unacknowledged = 0;
   for (const agent::FileReport& file : report.files) {
-    for (const agent::RankReport& rank : file.ranks) {
-      if (!rank.refusal.empty())
-        throw Failure(ExitCode::failed, "the collector has refused records (see above)");
-    }
+    accepted += file.lines.totals().accepted;
+    // What was refused is never acknowledged, and sending it again changes nothing.
+    for (const agent::RankReport& rank : file.ranks)
+      if (rank.refusal.empty()) unacknowledged += rank.undelivered;
   }
-  if (report.undelivered() > 0) {
-    throw Failure(ExitCode::unreachable,
-                  std::to_string(report.undelivered()) +
-                      " records were not acknowledged; importing again stores each once");
+  if (accepted == 0) throw Failure(ExitCode::no_such_data, "none of the lines is a record");
+  if (unacknowledged > 0) {
+    throw Failure(
+        ExitCode::unreachable,
+        std::to_string(unacknowledged) + " records were not acknowledged; importing again stores each once");
   }
 }
 
-void import_files(const Context& context, const ImportOptions& options) {
+void import_files(Context& context, const ImportOptions& options) {
   const Collector collector = context.collector();
   agent::DeliveryOptions delivery;
   delivery.collector = text(at(collector.get("/api/v1/status"), "ingest"));
@@ -114,7 +146,7 @@ void import_files(const Context& context, const ImportOptions& options) {
   delivery.files = options.files;
   delivery.once = true;
   if (!options.profile.empty()) delivery.stages = agent::stages_of(load_profile(options.profile));
-  const bool progress = context.console.terminal().present;
+  const bool progress = context.console.terminal().redraws;
   if (progress) {
     delivery.on_progress = [&context](const agent::DeliveryProgress& now) {
       context.console.err("\r" + fixed(static_cast<double>(now.bytes_read) / 1e6, 1) + " MB read, " +
@@ -127,17 +159,26 @@ void import_files(const Context& context, const ImportOptions& options) {
   spdlog::set_level(spdlog::level::warn);
   const agent::DeliveryReport report = agent::deliver_files(delivery);
   if (progress) context.console.err("\r\x1b[K");
-  context.show(view_of(report));
+  const auto left_out = left_out_of(report);
+  context.show(view_of(report, left_out));
+  // These forms have a row a file and no place for sentences.
+  if (context.format() == Format::csv || context.format() == Format::jsonl)
+    for (const std::string& sentence : left_out)
+      context.console.err("laggard: " + printable(sentence) + '\n');
   check(report, delivery.collector);
+  if (!left_out.empty()) context.exit_code = ExitCode::condition;
 }
 
 }  // namespace
 
 void add_import(CLI::App& app, Context& context) {
   auto options = std::make_shared<ImportOptions>();
-  CLI::App* command =
-      add_command(app, "import", "Files of the past into the collector, as an agent would send them",
-                  "Data in and out", "laggard import --run job rank*.jsonl");
+  CLI::App* command = add_command(
+      app, "import", "Files of the past into the collector, as an agent would send them", "Data in and out",
+      "laggard import --run job rank*.jsonl",
+      "Exit codes: 0 every record of the files is in the collector; 1 lines that could not be read or\n"
+      "records that it did not take were left out, as listed; 3 not all was acknowledged; 4 none of\n"
+      "the lines is a record.");
   command->add_option("--run", options->run, "The run they belong to")->required();
   command->add_option("--profile", options->profile, "TOML file that says how stages nest")
       ->check(CLI::ExistingFile);

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "client/commands/commands.h"
+#include "client/render/text.h"
 #include "client/views/views.h"
 #include "daemon/base/profile.h"
 
@@ -31,7 +32,24 @@ Json json_of(const Profile& profile) {
           {"match_counts", profile.match_counts}};
 }
 
+// For each run without a step that counts, a sentence that says so.
+std::vector<std::string> empty_runs(const Collector& collector, const Json& report) {
+  std::vector<std::string> sentences;
+  const Json& runs = at(report, "runs");
+  if (!runs.is_array()) return sentences;
+  for (const Json& run : runs) {
+    if (integer(at(run, "steps")) != 0) continue;
+    RunRef ref{text(at(run, "run")), std::nullopt};
+    if (const auto attempt = integer(at(run, "attempt"))) ref.attempt = static_cast<std::uint32_t>(*attempt);
+    sentences.push_back("run \"" + ref.name + "\", attempt " + text(at(run, "attempt")) +
+                        ", has nothing to report: " + report_window_text(run) + "; " +
+                        stored_steps(collector, ref));
+  }
+  return sentences;
+}
+
 void show_report(Context& context, const ReportOptions& options) {
+  options.range.check();
   Profile profile;
   Json body = {{"runs", options.runs}, {"from", nullptr}, {"to", nullptr}, {"profile", nullptr}};
   if (options.range.from) body["from"] = *options.range.from;
@@ -40,19 +58,26 @@ void show_report(Context& context, const ReportOptions& options) {
     profile = load_profile(options.profile);
     body["profile"] = json_of(profile);
   }
-  const Json report = context.collector().post("/api/v1/report", body);
-  context.show(report_view(report, profile.stage_order));
+  const Collector collector = context.collector();
+  const Json report = collector.post("/api/v1/report", body);
+  const auto empty = empty_runs(collector, report);
+  if (empty.empty() || empty.size() < at(report, "runs").size())
+    context.show(report_view(report, profile.stage_order));
   const Json& match = at(report, "match");
   if (truth(at(match, "checked")) && !truth(at(match, "pass"))) context.exit_code = ExitCode::condition;
+  for (const std::string& sentence : empty) context.console.err("laggard: " + printable(sentence) + '\n');
+  if (!empty.empty()) context.exit_code = ExitCode::no_such_data;
 }
 
 }  // namespace
 
 void add_report(CLI::App& app, Context& context) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* command =
-      add_command(app, "report", "The summary of one run, or of several side by side", "After a job",
-                  "laggard report before after --profile job.toml -o markdown");
+  CLI::App* command = add_command(
+      app, "report", "The summary of one run, or of several side by side", "After a job",
+      "laggard report before after --profile job.toml -o markdown",
+      "Exit codes: 1 the runs do not match; 4 a run has no step in the window, also when the others\n"
+      "have some and are shown.");
   command->add_option("runs", options->runs, "The runs, NAME or NAME@ATTEMPT")->required();
   command
       ->add_option("--profile", options->profile, "TOML file that says how stages nest and what must match")

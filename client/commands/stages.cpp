@@ -17,8 +17,12 @@ void add_stages(CLI::App& app, Context& context) {
   command->add_option("run", options->run, "The run")->required();
   options->range.add_to(*command);
   command->callback([&context, options] {
-    const std::string target = run_target(parse_run(options->run), "/stages", options->range.query());
-    context.show(stages_view(context.collector().get(target)));
+    options->range.check();
+    const Collector collector = context.collector();
+    const RunRef run = parse_run(options->run);
+    const Json stages = collector.get(run_target(run, "/stages", options->range.query()));
+    if (integer(at(stages, "steps")) == 0) no_step(collector, run, options->range);
+    context.show(stages_view(stages));
   });
 }
 

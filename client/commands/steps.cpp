@@ -3,6 +3,7 @@
 
 #include "client/commands/commands.h"
 #include "client/views/views.h"
+#include "daemon/base/limits.h"
 
 namespace laggard::client {
 namespace {
@@ -33,11 +34,16 @@ Json all_pages(const Collector& collector, const RunRef& run, StepRange range) {
 }
 
 void show_steps(const Context& context, const StepsOptions& options) {
+  options.range.check();
   const Collector collector = context.collector();
   const RunRef run = parse_run(options.run);
-  if (!options.last) return context.show(steps_view(all_pages(collector, run, options.range)));
-  const std::string query = joined(options.range.query(), "newest=1&limit=" + std::to_string(*options.last));
-  context.show(steps_view(collector.get(run_target(run, "/steps", query))));
+  const auto newest = [&] {
+    const std::string limit = "newest=1&limit=" + std::to_string(*options.last);
+    return collector.get(run_target(run, "/steps", joined(options.range.query(), limit)));
+  };
+  const Json answer = options.last ? newest() : all_pages(collector, run, options.range);
+  if (at(answer, "steps").empty()) no_step(collector, run, options.range);
+  context.show(steps_view(answer));
 }
 
 }  // namespace
@@ -48,7 +54,8 @@ void add_steps(CLI::App& app, Context& context) {
       add_command(app, "steps", "One row for each step", "While a job runs", "laggard steps job --last 20");
   command->add_option("run", options->run, "The run")->required();
   options->range.add_to(*command);
-  command->add_option("--last", options->last, "Only the newest N steps")->check(CLI::PositiveNumber);
+  command->add_option("--last", options->last, "Only the newest N steps")
+      ->check(CLI::Range(std::size_t{1}, limits::kMaxStepsPerAnswer));
   command->callback([&context, options] { show_steps(context, *options); });
 }
 

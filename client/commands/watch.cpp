@@ -1,6 +1,7 @@
 #include "client/commands/watch.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -39,7 +40,13 @@ class LiveEvents {
     if (restarted) last_id_.clear();
     std::string target = "/api/v1/events?run=" + percent_encoded(run_.name);
     if (!last_id_.empty()) target += "&after=" + percent_encoded(last_id_);
-    stream_ = collector_.events(target);
+    try {
+      stream_ = collector_.events(target);
+    } catch (const Failure& failure) {
+      if (!restarted || failure.code() != ExitCode::no_such_data) throw;
+      // It has begun with an empty database, and gets everything again from the agents.
+      throw Failure(ExitCode::unreachable, "the collector has restarted without this run");
+    }
     incarnation_ = now;
     if (first) return "";
     return restarted
@@ -88,14 +95,18 @@ void await_run(const Context& context, const Collector& collector, const RunRef&
   }
 }
 
-[[noreturn]] void watch_lines(const Context& context, const Collector& collector, const RunRef& run) {
+using Print = std::function<void(const std::vector<ServerEvent>&)>;
+
+// Hands on what comes, also across a collector that goes and comes back.
+[[noreturn]] void watch_events(const Context& context, const Collector& collector, const RunRef& run,
+                               const Print& print) {
   LiveEvents events(collector, run);
   events.connect();
   while (true) {
     try {
       const std::string notice = events.connect();
       if (!notice.empty()) context.console.err("laggard: " + notice + '\n');
-      for (const ServerEvent& event : events.wait(kRedraw)) print_event(context, run, event);
+      if (const auto news = events.wait(kRedraw); !news.empty()) print(news);
     } catch (const Failure& failure) {
       if (failure.code() != ExitCode::unreachable) throw;
       if (events.connected())
@@ -104,6 +115,23 @@ void await_run(const Context& context, const Collector& collector, const RunRef&
       std::this_thread::sleep_for(kRetry);
     }
   }
+}
+
+[[noreturn]] void watch_lines(const Context& context, const Collector& collector, const RunRef& run) {
+  watch_events(context, collector, run, [&](const std::vector<ServerEvent>& events) {
+    for (const ServerEvent& event : events) print_event(context, run, event);
+  });
+}
+
+// For a terminal that cannot be written over: one screen below the other, whenever there is a step.
+[[noreturn]] void watch_screens(const Context& context, const Collector& collector, const RunRef& run) {
+  const auto show = [&](const Json& status) {
+    context.show(status_view(status, context.console.terminal().columns));
+    context.console.out("\n");
+  };
+  show(collector.get(run_target(run), kPatience));
+  watch_events(context, collector, run,
+               [&](const std::vector<ServerEvent>&) { show(collector.get(run_target(run), kPatience)); });
 }
 
 /// Draws the newest status the collector gave, with a line above it.
@@ -133,8 +161,10 @@ class StatusScreen {
       head = notice_;
     }
     const Tone tone = trouble.empty() ? Tone::dim : Tone::bad;
-    const std::string text = toned(shorten(printable(head), terminal.columns), tone, terminal.color) +
-                             "\n\n" + write_view(status_view(status_, terminal.columns), style);
+    std::string text;
+    for (const std::string& line : wrap(printable(head), terminal.columns))
+      text += toned(line, tone, terminal.color) + '\n';
+    text += '\n' + write_view(status_view(status_, terminal.columns), style);
     context_.console.out(framed(text, terminal.rows));
   }
 
@@ -178,7 +208,7 @@ class StatusScreen {
       if (failure.code() != ExitCode::unreachable) throw;
       events.disconnect();
       const auto since = std::chrono::duration_cast<milliseconds>(Clock::now() - contact);
-      screen.draw("no collector at " + collector.address() + " for " + age(since.count()) +
+      screen.draw("no news from the collector at " + collector.address() + " for " + age(since.count()) +
                   ": this is its last answer; trying again");
       std::this_thread::sleep_for(kRetry);
     }
@@ -195,7 +225,11 @@ void watch_run(const Context& context, const RunRef& run) {
     throw Failure(ExitCode::usage, "--watch writes -o table or -o jsonl");
   }
   await_run(context, collector, run);
-  if (context.console.terminal().present && format == Format::table) watch_screen(context, collector, run);
+  const Terminal terminal = context.console.terminal();
+  if (terminal.present && format == Format::table) {
+    if (terminal.redraws) watch_screen(context, collector, run);
+    watch_screens(context, collector, run);
+  }
   watch_lines(context, collector, run);
 }
 

@@ -304,33 +304,11 @@ std::string steps_list(const Json& steps) {
   return counted(n, "step") + " (" + listed(steps, kStepsListed) + ")";
 }
 
-std::string window_text(const Json& run) {
-  const Json& window = at(run, "window");
-  std::string out = counted(integer(at(run, "steps")).value_or(0), "step");
-  if (!at(window, "from").is_null()) {
-    out += ", " + text(at(window, "from")) + " to " + text(at(window, "to")) +
-           " (window: " + text(at(window, "chosen")) + ")";
-  }
-  const Json& left_out = at(run, "left_out");
-  const auto add = [&](const char* key, const char* why) {
-    const Json& steps = at(left_out, key);
-    if (steps.is_array() && !steps.empty()) out += "; left out: " + steps_list(steps) + " " + why;
-  };
-  add("aside", "with a checkpoint, an evaluation or logging");
-  add("incomplete", "in which a reporting rank is missing");
-  add("no_wall", "without a usable wall time");
-  for (const char* side : {"before", "after"}) {
-    const auto n = integer(at(left_out, side));
-    if (n && *n > 0) out += "; " + counted(*n, "step") + " " + side + " the window";
-  }
-  return out;
-}
-
 Facts window_facts(const Runs& runs) {
   Facts facts;
   for (const Json* run : runs) {
     const std::string title = run_title(*run, runs);
-    facts.push_back({title, window_text(*run)});
+    facts.push_back({title, report_window_text(*run)});
     const Json& disagree = at(*run, "settings_disagree");
     if (disagree.is_object()) {
       for (const auto& [key, ranks] : disagree.items()) {
@@ -360,6 +338,30 @@ Notes notes_of(const Json& report) {
 }
 
 }  // namespace
+
+std::string report_window_text(const Json& run) {
+  const Json& window = at(run, "window");
+  const auto counting = integer(at(run, "steps")).value_or(0);
+  std::string out = counted(counting, "step");
+  // What was not asked for is filled in from the steps there are.
+  if (counting > 0 && !at(window, "from").is_null()) {
+    out += ", " + text(at(window, "from")) + " to " + text(at(window, "to")) +
+           " (window: " + text(at(window, "chosen")) + ")";
+  }
+  const Json& left_out = at(run, "left_out");
+  const auto add = [&](const char* key, const char* why) {
+    const Json& steps = at(left_out, key);
+    if (steps.is_array() && !steps.empty()) out += "; left out: " + steps_list(steps) + " " + why;
+  };
+  add("aside", "with a checkpoint, an evaluation or logging");
+  add("incomplete", "in which a reporting rank is missing");
+  add("no_wall", "without a usable wall time");
+  for (const char* side : {"before", "after"}) {
+    const auto n = integer(at(left_out, side));
+    if (n && *n > 0) out += "; " + counted(*n, "step") + " " + side + " the window";
+  }
+  return out;
+}
 
 View report_view(const Json& report, const std::vector<std::string>& stage_order) {
   Runs runs;

@@ -191,6 +191,18 @@ std::string culprit_text(const Json& step) {
   return out + ", " + ms_text(at(culprit, "stage_excess_ms"), 1) + " more than the others' median";
 }
 
+std::string culprit_hint(const Json& step) {
+  const auto ranks = integer(at(step, "expected"));
+  const Json& stages = at(step, "stages");
+  if (!at(step, "culprit").is_null() || !ranks || *ranks < 2 || !stages.is_array() || stages.empty())
+    return "";
+  for (const Json& stage : stages) {
+    if (text(at(stage, "kind")) == "sync") return "";
+  }
+  return "no stage is known as sync, so a rank's own time contains its waiting: give a job profile "
+         "(laggard-agent --profile FILE) or stage_kinds in the config line";
+}
+
 std::string step_state_text(const Json& step) {
   std::string out = text(at(step, "state")) + ", " + text(at(step, "present")) + " of " +
                     text(at(step, "expected")) + " ranks";

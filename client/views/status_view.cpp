@@ -26,6 +26,22 @@ void add_headline(Facts& facts, const Json& status) {
   facts.push_back({"run", line, run_tone(state)});
 }
 
+void add_other_attempts(Facts& facts, const Json& status) {
+  const Json& others = at(status, "other_attempts");
+  const auto shown = integer(at(status, "attempt"));
+  if (!others.is_array()) return;
+  for (const Json& other : others) {
+    const auto number = integer(at(other, "attempt"));
+    if (!number) continue;
+    facts.push_back({"",
+                     "attempt " + std::to_string(*number) + " is " +
+                         (shown && *number < *shown ? "still " : "") + "receiving (" +
+                         counted(integer(at(other, "reporting")).value_or(0), "rank") + "): laggard status " +
+                         text(at(status, "run")) + "@" + std::to_string(*number),
+                     Tone::warn});
+  }
+}
+
 void add_newest(Facts& facts, const Json& status) {
   const Json& newest = at(status, "newest");
   if (newest.is_null()) {
@@ -52,6 +68,7 @@ void add_settled(Facts& facts, const Json& settled) {
   facts.push_back({"slowest", slowest_text(settled)});
   facts.push_back(
       {"culprit", culprit_text(settled), at(settled, "culprit").is_null() ? Tone::plain : Tone::strong});
+  if (const std::string hint = culprit_hint(settled); !hint.empty()) facts.push_back({"", hint, Tone::warn});
   if (const auto n = integer(at(settled, "invalid_values")); n && *n > 0) {
     facts.push_back({"invalid",
                      counted(*n, "value") + " of this step cannot be used (negative, not finite or text)",
@@ -163,6 +180,7 @@ View status_view(const Json& status, std::size_t width) {
   const Json& settled = at(status, "settled");
   Facts head, foot;
   add_headline(head, status);
+  add_other_attempts(head, status);
   add_newest(head, status);
   add_settled(head, settled);
   add_silent(head, status);

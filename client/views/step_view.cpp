@@ -75,6 +75,14 @@ Table rank_table(const Json& ranks) {
   return table;
 }
 
+// The summary may know more ranks than are listed.
+Notes not_stored(const Json& step, std::size_t listed) {
+  const auto present = integer(at(step, "present"));
+  const auto rows = static_cast<std::int64_t>(listed);
+  if (!present || *present <= rows || truth(at(step, "more"))) return {};
+  return {{"the records of " + counted(*present - rows, "rank") + " are not stored at this moment"}};
+}
+
 }  // namespace
 
 View step_view(const Json& step) {
@@ -82,6 +90,7 @@ View step_view(const Json& step) {
                  {"step", text(at(step, "step")) + " " + step_state_text(step), step_tone(at(step, "state"))},
                  {"slowest", slowest_text(step)},
                  {"culprit", culprit_text(step), at(step, "culprit").is_null() ? Tone::plain : Tone::strong}};
+  if (const std::string hint = culprit_hint(step); !hint.empty()) facts.push_back({"", hint, Tone::warn});
   const Json& own = at(step, "own");
   if (const auto max = number(at(own, "max_ms")), median = number(at(own, "median_ms")); max && median) {
     facts.push_back({"own time", "rank " + text(at(own, "max_rank")) + " " + fixed(*max, 3) + " ms, median " +
@@ -95,6 +104,7 @@ View step_view(const Json& step) {
     if (!tree.rows.empty()) view.screen.emplace_back(tree);
   }
   view.screen.emplace_back(ranks);
+  view.screen.emplace_back(not_stored(step, ranks.rows.size()));
   return view;
 }
 

@@ -20,6 +20,9 @@ View step_view(const Json& step);
 View ranks_view(const Json& ranks);
 View stages_view(const Json& stages);
 
+/// Which steps a run's figures in a report are of, and which were left out.
+std::string report_window_text(const Json& run);
+
 /// One line about one step, from an event.
 std::string step_line(const Json& event);
 

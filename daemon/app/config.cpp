@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
+#include <fstream>
 #include <map>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
 // CLI11 and toml++ are headers with everything in them; this is the one file that reads them here.
@@ -116,9 +119,14 @@ std::string text_of(const toml::node& node) {
 }
 
 void apply_file(const std::string& path, Config& config) {
+  std::ifstream file(path);
+  // A directory can be opened, and fails at the first byte.
+  if (file.is_open()) file.peek();
+  if (!file.is_open() || file.bad())
+    throw Error("cannot read " + path + ": " + std::generic_category().message(errno));
   toml::table table;
   try {
-    table = toml::parse_file(path);
+    table = toml::parse(file, path);
   } catch (const toml::parse_error& error) {
     throw Error(path + ":" + std::to_string(error.source().begin.line) + ": " +
                 std::string(error.description()));
@@ -139,10 +147,30 @@ void apply_file(const std::string& path, Config& config) {
 bool is_loopback(std::string address) {
   if (address.starts_with("tcp://")) address.erase(0, 6);
   return address.starts_with("127.") || address.starts_with("localhost:") || address.starts_with("[::1]:") ||
-         address.starts_with("ipc://") || address.starts_with("inproc://");
+         address.starts_with("ipc://");
+}
+
+/// "host:port", where a colon inside the host needs brackets.
+bool is_host_and_port(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return false;
+  const std::string host = text.substr(0, colon);
+  if (host.find(':') != std::string::npos && !(host.starts_with('[') && host.ends_with(']'))) return false;
+  const auto port = number_in<int>(text.substr(colon + 1), 0);
+  return port.has_value() && *port <= 65535;
+}
+
+void check_forms(const Config& config) {
+  if (!config.ingest.starts_with("ipc://") &&
+      !(config.ingest.starts_with("tcp://") && is_host_and_port(config.ingest.substr(6))))
+    throw Error("ingest is \"" + config.ingest +
+                "\", which is no address; one is like tcp://127.0.0.1:17600");
+  if (!is_host_and_port(config.http))
+    throw Error("http is \"" + config.http + "\", which is no address; one is like 127.0.0.1:17601");
 }
 
 void check_addresses(const Config& config) {
+  check_forms(config);
   for (const std::string& address : {config.ingest, config.http})
     if (!config.allow_remote && !is_loopback(address))
       throw Error(address +

@@ -18,8 +18,11 @@ namespace {
 
 Answer json_answer(const Json& json) { return {.body = dump(json) + "\n"}; }
 
-Answer error_answer(unsigned status, const std::string& code, const std::string& message) {
-  Answer answer = json_answer({{"error", {{"code", code}, {"message", message}}}});
+Answer error_answer(unsigned status, const std::string& code, const std::string& message,
+                    const std::string& advice = "") {
+  Json error = {{"code", code}, {"message", message}};
+  if (!advice.empty()) error["advice"] = advice;
+  Answer answer = json_answer({{"error", std::move(error)}});
   answer.status = status;
   return answer;
 }
@@ -46,7 +49,9 @@ std::optional<Integer> integer(const std::map<std::string, std::string>& query, 
 constexpr Step kLowestStep = std::numeric_limits<Step>::min();
 
 bool flag(const std::map<std::string, std::string>& query, const std::string& name) {
-  return integer<unsigned>(query, name, 0).value_or(0) != 0;
+  const auto value = integer<unsigned>(query, name, 0).value_or(0);
+  if (value > 1) throw QueryError(400, "bad_request", name + " must be 0 or 1, not " + std::to_string(value));
+  return value == 1;
 }
 
 core::Window window_of(const std::map<std::string, std::string>& query) {
@@ -111,7 +116,7 @@ Answer guarded(const std::function<Answer()>& answer) {
   try {
     return answer();
   } catch (const QueryError& error) {
-    return error_answer(static_cast<unsigned>(error.status()), error.code(), error.what());
+    return error_answer(static_cast<unsigned>(error.status()), error.code(), error.what(), error.advice());
   } catch (const QueryTimeout& error) {
     return error_answer(503, "time_limit", error.what());
   } catch (const Error& error) {
@@ -154,7 +159,7 @@ Reply Api::route(const Request& request) const {
     return (this->*route.handler)(call);
   }
   if (allow.empty())
-    throw QueryError(404, "not_found", "there is nothing here; docs/api.md lists the requests");
+    throw QueryError(404, "not_found", "there is nothing here", "docs/api.md lists the requests");
   Answer answer = error_answer(405, "method_not_allowed", "this takes " + allow + " only");
   answer.allow = allow;
   return answer;
@@ -172,8 +177,8 @@ Reply Api::steps(const Call& call) const {
   StepsAsked steps{.window = window_of(call.query), .newest = flag(call.query, "newest")};
   steps.limit = integer<std::size_t>(call.query, "limit", 1).value_or(steps.limit);
   if (steps.limit > limits::kMaxStepsPerAnswer)
-    throw QueryError(422, "too_much",
-                     "limit is at most " + std::to_string(limits::kMaxStepsPerAnswer) + "; ask in pieces");
+    throw QueryError(422, "too_much", "limit is at most " + std::to_string(limits::kMaxStepsPerAnswer),
+                     "ask in pieces");
   return StoredAnswer([this, asked = attempt_of(call.names[0], call.query), steps](History& history) {
     return json_answer(service_.steps(asked, steps, history));
   });
@@ -216,6 +221,7 @@ Reply Api::close(const Call& call) const {
 Reply Api::events(const Call& call) const {
   EventsAsked asked;
   if (const auto it = call.query.find("run"); it != call.query.end()) asked.run = it->second;
+  if (!asked.run.empty()) service_.find_run({.run = asked.run, .attempt = std::nullopt});
   asked.after = integer<std::uint64_t>(call.query, "after", 0);
   if (!call.last_event_id.empty())
     asked.after = integer<std::uint64_t>({{"Last-Event-ID", call.last_event_id}}, "Last-Event-ID", 0);

@@ -12,7 +12,7 @@ namespace laggard::serve {
 namespace {
 
 QueryError no_such_run(const std::string& run) {
-  return {404, "no_such_run", "there is no run \"" + run + "\"; GET /api/v1/runs lists them"};
+  return {404, "no_such_run", "there is no run \"" + run + "\"", "GET /api/v1/runs lists them"};
 }
 
 std::shared_ptr<const core::RunView> find_in(const core::Snapshot& snapshot, const std::string& name) {
@@ -28,8 +28,43 @@ std::shared_ptr<const core::AttemptView> attempt_in(const core::RunView& run,
   const auto it = number.has_value() ? run.live_attempts.find(*number) : run.live_attempts.end();
   auto attempt = number.has_value() && it != run.live_attempts.end() ? it->second : run.newest;
   if (attempt == nullptr || (number.has_value() && attempt->attempt != *number))
-    throw QueryError(404, "no_such_attempt", "run \"" + run.name + "\" has sent nothing yet");
+    throw QueryError(404, "nothing_yet", "run \"" + run.name + "\" has sent nothing yet");
   return attempt;
+}
+
+/// The step as it stands in memory: the newest one and the newest settled one are there before they are
+/// stored.
+std::shared_ptr<const core::StepView> live_step(const core::AttemptView& attempt, Step step) {
+  for (const auto& view : {attempt.settled, attempt.newest})
+    if (view != nullptr && view->breakdown.step == step) return view;
+  return nullptr;
+}
+
+bool is_newer(const core::StepView& live, const core::StepView& stored) {
+  const bool settled_since = stored.state == core::StepState::open && live.state != core::StepState::open;
+  return live.breakdown.present > stored.breakdown.present || settled_since;
+}
+
+/// The stages by their ids, which are the same in memory and in storage; either may be the newer one.
+core::StageTable all_stages(const core::AttemptView& attempt, core::StageTable stored) {
+  if (attempt.stages == nullptr || attempt.stages->size() < stored.size()) return stored;
+  return *attempt.stages;
+}
+
+/// Puts what memory knows better than storage into stored steps of the window, which are ascending.
+void add_live_steps(const core::AttemptView& attempt, const core::Window& window,
+                    std::vector<core::StepView>& views) {
+  for (const auto& live : {attempt.settled, attempt.newest}) {
+    if (live == nullptr) continue;
+    const Step step = live->breakdown.step;
+    if (step < window.from.value_or(step) || step > window.to.value_or(step)) continue;
+    const auto it = std::ranges::lower_bound(views, step, {},
+                                             [](const core::StepView& view) { return view.breakdown.step; });
+    if (it == views.end() || it->breakdown.step != step)
+      views.insert(it, *live);
+    else if (is_newer(*live, *it))
+      *it = *live;
+  }
 }
 
 bool is_superseded(const core::RunView& run, std::uint32_t attempt) {
@@ -63,7 +98,8 @@ std::shared_ptr<const core::RunView> QueryService::find_run(const AttemptAsked& 
   if (run == nullptr) throw no_such_run(asked.run);
   if (asked.attempt.has_value() && !std::ranges::binary_search(run->attempts, *asked.attempt))
     throw QueryError(404, "no_such_attempt",
-                     "run \"" + asked.run + "\" has no attempt " + std::to_string(*asked.attempt));
+                     "run \"" + asked.run + "\" has no attempt " + std::to_string(*asked.attempt),
+                     "GET /api/v1/runs lists those of each run");
   return run;
 }
 
@@ -105,7 +141,7 @@ core::AttemptRow QueryService::stored_attempt(const AttemptAsked& asked, History
   find_run(asked);
   auto row = history.attempt(asked.run, asked.attempt);
   if (!row.has_value())
-    throw QueryError(404, "no_such_attempt", "nothing of run \"" + asked.run + "\" is stored yet");
+    throw QueryError(404, "nothing_yet", "nothing of run \"" + asked.run + "\" is stored yet");
   return *row;
 }
 
@@ -132,29 +168,47 @@ Json QueryService::ranks(const AttemptAsked& asked, History& history) const {
 }
 
 Json QueryService::steps(const AttemptAsked& asked, const StepsAsked& steps, History& history) const {
-  const core::AttemptRow row = stored_attempt(asked, history);
-  const core::StageTable stages = history.stages(row.id);
-  std::vector<core::StepView> views = history.steps(row.id, steps.window, steps.limit + 1, steps.newest);
-  const bool more = views.size() > steps.limit;
-  if (more) views.erase(steps.newest ? views.begin() : views.end() - 1);
+  check_cancelled();
+  // The snapshot is older than what is stored now: no step falls between the two.
+  const auto attempt = attempt_in(*find_run(asked), asked.attempt);
+  core::StageTable stages;
+  std::vector<core::StepView> views;
+  if (const auto row = history.attempt(asked.run, attempt->attempt)) {
+    stages = history.stages(row->id);
+    views = history.steps(row->id, steps.window, steps.limit + 1, steps.newest);
+  }
+  stages = all_stages(*attempt, std::move(stages));
+  add_live_steps(*attempt, steps.window, views);
+  const std::size_t surplus = views.size() - std::min(views.size(), steps.limit);
+  const auto first = steps.newest ? views.begin() : views.end() - static_cast<std::ptrdiff_t>(surplus);
+  views.erase(first, first + static_cast<std::ptrdiff_t>(surplus));
   Json list = Json::array();
   for (const core::StepView& view : views) list.push_back(step_brief(view, stages));
-  return {{"run", asked.run}, {"attempt", row.attempt}, {"steps", std::move(list)}, {"more", more}};
+  return {
+      {"run", asked.run}, {"attempt", attempt->attempt}, {"steps", std::move(list)}, {"more", surplus > 0}};
 }
 
 Json QueryService::step(const AttemptAsked& asked, Step step, History& history) const {
-  const core::AttemptRow row = stored_attempt(asked, history);
-  const core::StageTable stages = history.stages(row.id);
-  auto view = history.step(row.id, step);
+  check_cancelled();
+  // Like that of steps(), this snapshot is older than what is stored now.
+  const auto attempt = attempt_in(*find_run(asked), asked.attempt);
+  const auto live = live_step(*attempt, step);
+  const auto row = history.attempt(asked.run, attempt->attempt);
+  auto view = row.has_value() ? history.step(row->id, step) : std::nullopt;
+  const bool from_memory = live != nullptr && (!view.has_value() || is_newer(*live, *view));
+  if (from_memory) view = *live;
   if (!view.has_value())
     throw QueryError(404, "no_such_step",
-                     "run \"" + asked.run + "\", attempt " + std::to_string(row.attempt) + ", has no step " +
-                         std::to_string(step) + "; GET /api/v1/runs/{run}/steps lists them");
+                     "run \"" + asked.run + "\", attempt " + std::to_string(attempt->attempt) +
+                         ", has no step " + std::to_string(step),
+                     "GET /api/v1/runs/{run}/steps lists them");
+  const core::StageTable stages =
+      all_stages(*attempt, row.has_value() ? history.stages(row->id) : core::StageTable{});
   Json ranks = nullptr;
   bool more = false;
-  history.each_step(row.id, {step, step}, [&](const core::StepRecords& records, const LayoutTable& layouts) {
+  const History::Visit visit = [&](const core::StepRecords& records, const LayoutTable& layouts) {
     // others_median and others_max of a stage are not stored: they are made again of the records.
-    view->breakdown = core::break_down(records, layouts, stages);
+    if (!from_memory) view->breakdown = core::break_down(records, layouts, stages);
     ranks = Json::array();
     for (const RecordView& record : records.by_rank(layouts)) {
       more = ranks.size() == limits::kMaxRanksPerAnswer;
@@ -162,8 +216,9 @@ Json QueryService::step(const AttemptAsked& asked, Step step, History& history) 
       ranks.push_back(rank_detail(record, own_time(record, stages, view->breakdown.clock)));
     }
     return false;
-  });
-  Json json = {{"run", asked.run}, {"attempt", row.attempt}};
+  };
+  if (row.has_value()) history.each_step(row->id, {step, step}, visit);
+  Json json = {{"run", asked.run}, {"attempt", attempt->attempt}};
   json.update(step_detail(*view, stages));
   json["ranks"] = std::move(ranks);
   json["more"] = more;

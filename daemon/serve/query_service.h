@@ -54,8 +54,9 @@ struct ReportAsked {
   Profile profile;
 };
 
-/// Answers from the newest snapshot where no History is given, else from storage. Throws QueryError when
-/// there is no answer, QueryTimeout when it takes too long. Any number of threads may call it at once.
+/// Answers from the newest snapshot where no History is given, else from storage, and steps from whichever of
+/// the two is newer. Throws QueryError when there is no answer, QueryTimeout when it takes too long. Any
+/// number of threads may call it at once.
 class QueryService {
  public:
   explicit QueryService(Collector collector) : collector_(std::move(collector)) {}
@@ -77,6 +78,8 @@ class QueryService {
   Json report(const ReportAsked& asked, History& history) const;
   Json close_run(const std::string& run) const;
 
+  /// QueryError 404 when there is no such run or attempt.
+  std::shared_ptr<const core::RunView> find_run(const AttemptAsked& asked) const;
   /// The attempt as it is stored; QueryError 404 when there is no such run or attempt.
   core::AttemptRow stored_attempt(const AttemptAsked& asked, History& history) const;
 
@@ -86,7 +89,6 @@ class QueryService {
   void check_cancelled() const;
 
  private:
-  std::shared_ptr<const core::RunView> find_run(const AttemptAsked& asked) const;
   core::RunReport report_of(const AttemptAsked& asked, const core::Window& window, const Profile& profile,
                             History& history) const;
   AttemptAsked parse_run(const std::string& text) const;

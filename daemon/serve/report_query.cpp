@@ -66,6 +66,7 @@ Json QueryService::stages(const AttemptAsked& asked, const core::Window& window,
            {{"from", optional_json(report.from)},
             {"to", optional_json(report.to)},
             {"chosen", report.window_from}}},
+          {"steps", report.steps},
           {"stages", std::move(rows)}};
 }
 

@@ -1,5 +1,7 @@
 #include "daemon/serve/run_json.h"
 
+#include <algorithm>
+
 #include "daemon/base/limits.h"
 
 namespace laggard::serve {
@@ -77,6 +79,30 @@ Json clashes_json(const core::AttemptView& attempt) {
   return list;
 }
 
+/// Ranks whose source still writes to the attempt. Of an older attempt, what came before the newest one
+/// began says nothing.
+std::uint64_t still_receiving(const core::RunView& run, const core::AttemptView& attempt, core::UnixMs now) {
+  const bool older = attempt.attempt < run.newest->attempt;
+  const core::UnixMs since =
+      std::max(now - attempt.silent_after_ms, older ? run.newest->first_received : core::UnixMs{0});
+  return static_cast<std::uint64_t>(std::ranges::count_if(attempt.ranks, [&](const core::RankView& rank) {
+    return rank.reported && rank.live && !rank.ended && !rank.finished && rank.last_received >= since;
+  }));
+}
+
+Json other_attempts_json(const core::RunView& run, const AttemptNow& at) {
+  Json list = Json::array();
+  for (const auto& [number, attempt] : run.live_attempts) {
+    if (number == at.attempt.attempt) continue;
+    const std::uint64_t reporting = still_receiving(run, *attempt, at.now);
+    if (reporting == 0) continue;
+    list.push_back({{"attempt", number},
+                    {"reporting", reporting},
+                    {"last_received_unix_ms", time_point(attempt->last_received)}});
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string_view rank_state(const AttemptNow& at, const core::RankView& rank) {
@@ -130,6 +156,7 @@ Json run_status(const core::RunView& run, const AttemptNow& at, const core::Inge
   const core::AttemptView& attempt = at.attempt;
   const core::StageTable& stages = stages_of(attempt);
   Json json = run_brief(run, at);
+  json["other_attempts"] = other_attempts_json(run, at);
   json["newest"] = attempt.newest != nullptr ? step_brief(*attempt.newest, stages) : Json(nullptr);
   json["settled"] = nullptr;
   if (attempt.settled != nullptr) {

@@ -2,7 +2,7 @@
 
 import unittest
 
-from harness import CASES, EndToEnd, append
+from harness import CASES, EndToEnd, append, config_line, update_line
 
 
 def lines_of(case, name):
@@ -48,6 +48,27 @@ class Attempts(EndToEnd):
         self.assertEqual(status["silent_ranks"], [])
         self.assertEqual(self.rows(collector, 1), [(1, 15030.0), (2, 15030.0), (3, 15030.0)])
         self.assertEqual(self.rows(collector, 2), [(3, 20005.0), (4, 20005.0)])
+
+    def test_an_attempt_that_goes_on_beside_a_newer_one(self):
+        """Rank 0 begins again, the others do not: the newest attempt is shown, and that there is another one."""
+        collector = self.start_collector()
+        files = [self.home / f"rank{rank}.jsonl" for rank in range(3)]
+        for rank, file in enumerate(files):
+            append(file, config_line(rank, 3) + update_line(rank, 1, 100.0) + update_line(rank, 2, 100.0))
+        for file in files:
+            self.start_agent(collector, "job", file)
+        self.wait_for_run(collector, "job", lambda s: s["steps_by_state"]["complete"] == 2, "two steps")
+        append(files[0], config_line(0, 3) + update_line(0, 1, 100.0))
+        self.wait_for_run(collector, "job", lambda s: s["attempt"] == 2, "attempt 2")
+        for rank in (1, 2):
+            append(files[rank], update_line(rank, 3, 100.0))
+        status = self.wait_for_run(
+            collector, "job", lambda s: s["other_attempts"] and s["other_attempts"][0]["reporting"] == 2, "the other one"
+        )
+        self.assertEqual([other["attempt"] for other in status["other_attempts"]], [1])
+        self.assertIn(
+            "attempt 1 is still receiving (2 ranks): laggard status job@1", self.cli(collector, "status", "job")
+        )
 
     def test_a_late_record_makes_a_partial_step_whole(self):
         """A08, the third file, live: only step 2 changes."""

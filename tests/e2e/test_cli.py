@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import unittest
+import urllib.error
 
-from harness import BIN, PUBLISHED, EndToEnd, run_client, stop, strict_json
+from harness import BIN, CASES, PUBLISHED, EndToEnd, config_line, run_client, stop, strict_json, update_line
 
 RUN = "run2_bs8"
 COMMANDS = [
@@ -110,6 +111,45 @@ class ExitCodes(EndToEnd):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertTrue(done.stderr)
 
+    def test_advice_is_a_command(self):
+        collector = self.start_collector()
+        self.run_agent(collector, RUN, PUBLISHED / RUN / "rank0.jsonl")
+        for command, advice in (
+            (["status", "nobody"], "laggard runs"),
+            (["status", f"{RUN}@9"], "laggard runs"),
+            (["step", RUN, "99999"], "laggard steps"),
+            (["stat"], "did you mean status"),
+        ):
+            with self.subTest(command):
+                done = run_client("--collector", collector.http, *command)
+                self.assertIn(advice, done.stderr)
+                self.assertNotRegex(done.stderr, r"/api/|GET|\{")
+
+    def test_a_window_without_steps(self):
+        collector = self.start_collector()
+        self.run_agent(collector, RUN, PUBLISHED / RUN / "rank0.jsonl")
+        for command in ("steps", "stages", "report"):
+            with self.subTest(command):
+                done = run_client("--collector", collector.http, command, RUN, "--from", "1000")
+                self.assertEqual((done.returncode, done.stdout), (4, ""))
+                self.assertRegex(done.stderr, r"stored are steps \d+ to \d+")
+
+    def test_a_reader_that_has_enough(self):
+        collector = self.start_collector()
+        self.run_agent(collector, RUN, PUBLISHED / RUN / "rank0.jsonl")
+        for command in (f"steps {RUN}", f"export {RUN}", f"step {RUN} 20 -o json", "--help"):
+            with self.subTest(command):
+                script = f"{BIN}/laggard --collector {collector.http} {command} | true; echo ${{PIPESTATUS[0]}}"
+                done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+                self.assertEqual((done.stdout, done.stderr), ("0\n", ""))
+
+    def test_a_run_without_events(self):
+        collector = self.start_collector()
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            collector.text("/api/v1/events?run=nobody")
+        with refused.exception:
+            self.assertEqual(refused.exception.code, 404)
+
     def test_unreachable(self):
         collector = self.start_collector()
         self.assertEqual(collector.stop(), 0)
@@ -122,6 +162,43 @@ class ExitCodes(EndToEnd):
             done = subprocess.run([BIN / program, "--help"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0)
             self.assertIn("--", done.stdout)
+
+
+class Import(EndToEnd):
+    def setUp(self):
+        super().setUp()
+        self.collector = self.start_collector()
+
+    def imported(self, *files, options=()):
+        return run_client("--collector", self.collector.http, "import", "--run", "job", *options, *files)
+
+    def test_what_was_left_out_is_said_in_every_form(self):
+        file = CASES / "A05" / "non_object_lines.jsonl"
+        reason = r"non_object_lines\.jsonl:2: no object \(the first of 4 such lines\)"
+        for form, stream in (("table", "stdout"), ("json", "stdout"), ("markdown", "stdout"), ("csv", "stderr")):
+            with self.subTest(form):
+                done = self.imported(file, options=["-o", form])
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertRegex(getattr(done, stream).replace("\\", ""), reason)
+
+    def test_every_record_is_there(self):
+        self.assertEqual(self.imported(CASES / "A04" / "mixed.jsonl").returncode, 0)
+        self.assertEqual(self.imported(CASES / "A04" / "mixed.jsonl").returncode, 0)
+
+    def test_other_values_for_a_record_that_is_there(self):
+        file = self.home / "rank0.jsonl"
+        file.write_text(config_line(0, 1) + update_line(0, 1, 100.0) + update_line(0, 1, 200.0))
+        done = self.imported(file)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("1 record with other values", done.stdout)
+
+    def test_nothing_is_a_record(self):
+        for text in ("epoch 1\nepoch 2\n", "[]\n"):
+            file = self.home / "train.log"
+            file.write_text(text)
+            done = self.imported(file)
+            self.assertEqual(done.returncode, 4)
+            self.assertIn("none of the lines is a record", done.stderr)
 
 
 class Daemon(EndToEnd):
@@ -164,6 +241,28 @@ class Daemon(EndToEnd):
         done = self.daemon("--data", self.home / "data", "--config", config)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("overdue_after_sm", done.stderr)
+
+    def test_a_configuration_that_cannot_be_read(self):
+        for path in (self.home / "nope.toml", self.home):
+            done = self.daemon("--data", self.home / "data", "--config", path)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"cannot read {path}: ", done.stderr)
+
+    def test_what_is_no_address_is_not_called_a_remote_one(self):
+        for flag, address, like in (
+            ("--ingest", "bogus", "tcp://127.0.0.1:17600"),
+            ("--ingest", "127.0.0.1:17600", "tcp://127.0.0.1:17600"),
+            ("--ingest", "tcp://127.0.0.1:99999", "tcp://127.0.0.1:17600"),
+            ("--http", "bogus", "127.0.0.1:17601"),
+        ):
+            with self.subTest(address):
+                command = [BIN / "laggardd", "--data", self.home / "data", flag, address]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(f'"{address}", which is no address; one is like {like}', done.stderr)
+        remote = [BIN / "laggardd", "--data", self.home / "data", "--ingest", "tcp://0.0.0.0:0"]
+        done = subprocess.run(remote, capture_output=True, text=True, timeout=30)
+        self.assertIn("can be reached from other machines", done.stderr)
 
     def test_flag_before_environment_before_file(self):
         config = self.home / "laggardd.toml"

@@ -1,7 +1,8 @@
 """The field failure cases as data: tests/golden/cases/*.json (see tests/data/README.md).
 
 Each file has variants; a variant imports files as the run "case", one `import` after the other (`says`: patterns
-of what it prints), and asks questions. A question is either a client command (its -o json answer) or an HTTP path.
+of what it prints; `code`: its exit code when that is not 0), and asks questions. A question is either a client
+command (its -o json answer) or an HTTP path.
 What is expected is given by paths into the answer:
     name.name        the field of an object
     list[2]          an element
@@ -64,7 +65,8 @@ class Golden(EndToEnd):
     def check_variant(self, variant):
         collector = self.start_collector()
         for step in variant["import"]:
-            text = self.cli(collector, "import", "--run", "case", *[DATA / file for file in step["files"]])
+            files = [DATA / file for file in step["files"]]
+            text = self.cli(collector, "import", "--run", "case", *files, code=step.get("code", 0))
             for pattern in step.get("says", []):
                 self.assertRegex(text, pattern)
         for question in variant["ask"]:

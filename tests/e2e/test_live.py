@@ -104,6 +104,41 @@ class Live(EndToEnd):
         self.assertEqual([event["step"] for event in events if event], [2, 3, 4, 5, 6])
         self.assertEqual({event["state"] for event in events if event}, {"complete"})
 
+    def test_an_open_step_can_be_asked_for_before_it_is_stored(self):
+        self.begin()
+        self.write_step(1)
+        self.write_step(2, ranks=(0, 1, 2))
+        self.wait_for_run(
+            self.collector, "job", lambda s: s["newest"] and s["newest"]["present"] == 3 and s["last_step"] == 2, "step 2"
+        )
+        step = self.cli_json(self.collector, "step", "job", "2")
+        self.assertEqual((step["state"], step["present"], step["missing"]), ("open", 3, [3]))
+        self.assertEqual(self.cli_json(self.collector, "steps", "job", "--last", "1")["steps"][0]["step"], 2)
+
+    def test_a_terminal_that_cannot_redraw(self):
+        self.begin()
+        self.write_step(1)
+        self.wait_for_run(self.collector, "job", lambda s: s["steps_by_state"]["complete"] == 1, "step 1")
+        dumb = self.watch("status", "job", "--watch", terminal=True, environment={**os.environ, "TERM": "dumb"})
+        wait_until("the first screen", lambda: dumb.seen_at(r"run +job"))
+        wait_until("the reader of the event stream", lambda: self.metric("laggard_event_clients") == 1)
+        self.write_step(2)
+        wait_until("the second screen", lambda: dumb.seen_at(r"(?s)\r\n\r\nrun +job.*\bstep +2 complete"))
+        self.assertNotIn("\x1b", dumb.text())
+
+    def test_a_watch_outlives_the_database(self):
+        self.begin()
+        self.write_step(1)
+        self.wait_for_run(self.collector, "job", lambda s: s["steps_by_state"]["complete"] == 1, "step 1")
+        pipe = self.watch("status", "job", "--watch")
+        wait_until("the reader of the event stream", lambda: self.metric("laggard_event_clients") == 1)
+        self.collector.stop()
+        self.collector = self.restart(self.collector, data="fresh")
+        wait_until("the agents' records, again", lambda: self.run_status(self.collector, "job"))
+        wait_until("the watch to be back", lambda: self.metric("laggard_event_clients") == 1)
+        self.write_step(2)
+        wait_until("step 2 in the watch", lambda: pipe.seen_at(r"step 2  complete"))
+
     def check_seen(self, where, written, seen):
         at = wait_until(f"the step in {where}", seen)
         self.assertLess(at - written, LIMIT_S, where)

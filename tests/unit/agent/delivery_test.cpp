@@ -9,6 +9,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "agent/agent.h"
 #include "agent/report.h"
@@ -53,6 +54,24 @@ class RefusalSink : public spdlog::sinks::base_sink<std::mutex> {
 
   std::promise<void> heard_;
   bool said_ = false;
+};
+
+// Keeps what the agent logs.
+class LogLines : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::vector<std::string> lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    lines_.push_back(std::string(spdlog::level::to_string_view(message.level).data()) + ": " +
+                     std::string(message.payload.data(), message.payload.size()));
+  }
+  void flush_() override {}
+
+  std::vector<std::string> lines_;
 };
 
 class DeliveryTest : public testing::Test {
@@ -190,6 +209,23 @@ TEST_F(DeliveryTest, RefusedRunIsOfferedAgainToACollectorThatRestarts) {
   spdlog::set_default_logger(before);
   EXPECT_EQ(report.undelivered(), 0u);
   EXPECT_EQ(report.files.at(0).ranks.at(0).refusal, "");
+}
+
+TEST_F(DeliveryTest, SaysOnceThatItIsConnectedAndWhichFilesItWaitsFor) {
+  const auto log = std::make_shared<LogLines>();
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", log));
+  options_.files = {dir_ / "rank*", dir_ / "named.jsonl"};
+  follow(updates(1), [&] {
+    // Two more looks at the pattern, which is looked at every second.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2200));
+    append(path_, update(1));
+  });
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(log->lines(),
+              testing::UnorderedElementsAre("info: no file matches " + (dir_ / "rank*") + " yet; waiting",
+                                            "info: there is no " + (dir_ / "named.jsonl") + " yet; waiting",
+                                            "info: connected to the collector at " + collector_.endpoint()));
 }
 
 TEST_F(DeliveryTest, OnceWithoutTheFileIsAnError) {

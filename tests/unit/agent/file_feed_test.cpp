@@ -104,6 +104,16 @@ TEST_F(FileFeedTest, UnfinishedTailOfAClosedRunIsRejectedWithItsLine) {
   EXPECT_EQ(feed.counts().lines(), 10u);
 }
 
+TEST_F(FileFeedTest, TheFirstLineOfEachReasonIsKept) {
+  for (int i = 0; i < 7; ++i) append(path_, "[]\n");
+  append(path_, "{\"type\": \"update\", \"rank\": 0, \"st\n");
+  FileFeed feed(path_, sources_);
+  feed.pump();
+  EXPECT_EQ(feed.counts().rejected.size(), 2u);
+  ASSERT_EQ(feed.counts().first_rejections.size(), LineCounts::kRejectionsKept + 1);
+  EXPECT_EQ(feed.counts().first_rejections.back().line, 8u);
+}
+
 TEST_F(FileFeedTest, TailWithoutANewlineThatIsWholeIsAccepted) {
   append(path_, update(0, 1) + R"({"type":"end","rank":0})");
   FileFeed feed(path_, sources_);

@@ -69,6 +69,44 @@ TEST(App, UsageIsTwo) {
   }
 }
 
+TEST(App, AWordThatIsNoCommandIsNamedWithThoseThatAreAlike) {
+  EXPECT_EQ(run_command({"stat"}).err,
+            "laggard: there is no command \"stat\"; did you mean status or step?\n"
+            "laggard: laggard --help describes them.\n");
+  EXPECT_THAT(run_command({"stes", "job"}).err, HasSubstr("\"stes\"; did you mean steps or step"));
+  EXPECT_THAT(run_command({"frobnicate"}).err, HasSubstr("there are runs, status"));
+  EXPECT_THAT(run_command({}).err, HasSubstr("which command? There are runs, status"));
+  EXPECT_THAT(run_command({"--bogus"}).err, HasSubstr("there is no option \"--bogus\""));
+}
+
+TEST(App, NumbersOutOfRangeAreShortErrors) {
+  for (const auto& line : std::vector<std::vector<std::string>>{{"steps", "job", "--last", "0"},
+                                                                {"steps", "job", "--last", "10001"},
+                                                                {"export", "job", "--attempt", "0"}}) {
+    const Outcome outcome = run_command(line);
+    EXPECT_EQ(outcome.code, ExitCode::usage);
+    EXPECT_THAT(outcome.err, HasSubstr(line[2]));
+    EXPECT_LT(outcome.err.size(), 120U) << outcome.err;
+  }
+}
+
+TEST(App, ARangeThatEndsBeforeItBeginsIsUsage) {
+  for (const char* command : {"steps", "stages", "report"}) {
+    const Outcome outcome = run_command({command, "job", "--from", "9", "--to", "3"});
+    EXPECT_EQ(outcome.code, ExitCode::usage) << command;
+    EXPECT_EQ(outcome.err, "laggard: --from 9 is behind --to 3\n");
+  }
+}
+
+TEST(App, ExportWritesJsonLinesOnly) {
+  const StubCollector collector({{"GET /api/v1/runs/j/export", {200, "{}\n"}}});
+  for (const char* form : {"table", "csv", "json", "markdown"}) {
+    EXPECT_EQ(ask(collector, {"export", "j", "-o", form}).code, ExitCode::usage) << form;
+  }
+  EXPECT_EQ(ask(collector, {"export", "j", "-o", "jsonl"}).out, "{}\n");
+  EXPECT_EQ(ask(collector, {"export", "j"}).out, "{}\n");
+}
+
 TEST(App, NobodyThereIsThreeAndSaysWhatToDo) {
   const std::string address = closed_address();
   for (const auto& line :
@@ -108,8 +146,65 @@ TEST(App, NoSuchDataIsFourWithTheCollectorsSentence) {
                                                                 {"close", "j"}}) {
     const Outcome outcome = ask(collector, line);
     EXPECT_EQ(outcome.code, ExitCode::no_such_data) << line[0];
-    EXPECT_EQ(outcome.err, "laggard: there is no such thing here\n");
+    EXPECT_EQ(outcome.err, "laggard: there is no such thing here; laggard runs lists them\n");
     EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(App, AdviceIsACommandAndNeverARequest) {
+  const auto answer_of = [](const char* code) {
+    return StubCollector::Answer{404, std::string(R"({"error": {"code": ")") + code +
+                                          R"(", "message": "Nothing", "advice": "GET /api/v1/{run}"}})"};
+  };
+  const StubCollector collector({{"GET /api/v1/runs/a?attempt=2", answer_of("no_such_attempt")},
+                                 {"GET /api/v1/runs/a/steps/9", answer_of("no_such_step")},
+                                 {"GET /api/v1/runs/b", answer_of("nothing_yet")}});
+  EXPECT_EQ(ask(collector, {"status", "a@2"}).err, "laggard: Nothing; laggard runs says how many it has\n");
+  EXPECT_EQ(ask(collector, {"step", "a", "9"}).err, "laggard: Nothing; laggard steps lists them\n");
+  EXPECT_EQ(ask(collector, {"status", "b"}).err, "laggard: Nothing\n");
+}
+
+TEST(App, AWindowWithoutStepsIsFourAndSaysWhichThereAre) {
+  const std::string none = R"({"steps": [], "more": false})";
+  const StubCollector collector(
+      {{"GET /api/v1/runs/j/steps?from=30&to=40", {200, none}},
+       {"GET /api/v1/runs/j/stages?from=30", {200, R"({"steps": 0, "stages": []})"}},
+       {"GET /api/v1/runs/j/steps?limit=1", {200, R"({"steps": [{"step": 1}], "more": true})"}},
+       {"GET /api/v1/runs/j/steps?limit=1&newest=1", {200, R"({"steps": [{"step": 20}], "more": true})"}},
+       {"GET /api/v1/runs/new/steps", {200, none}},
+       {"GET /api/v1/runs/new/steps?limit=1", {200, none}},
+       {"GET /api/v1/runs/new/steps?limit=1&newest=1", {200, none}}});
+  const Outcome steps = ask(collector, {"steps", "j", "--from", "30", "--to", "40"});
+  EXPECT_EQ(steps.code, ExitCode::no_such_data);
+  EXPECT_EQ(steps.out, "");
+  EXPECT_EQ(steps.err, "laggard: run \"j\" has no step from 30 up to 40: stored are steps 1 to 20\n");
+  const Outcome stages = ask(collector, {"stages", "j", "--from", "30"});
+  EXPECT_EQ(stages.code, ExitCode::no_such_data);
+  EXPECT_THAT(stages.err, HasSubstr("stored are steps 1 to 20"));
+  EXPECT_THAT(ask(collector, {"steps", "new"}).err, HasSubstr("has no step: no step is stored yet"));
+}
+
+std::string report_of(const char* runs) {
+  return std::string(R"({"match": {"checked": false}, "notes": [], "runs": [)") + runs + "]}";
+}
+
+TEST(App, AReportShowsTheOtherRunsWhenOneHasNoStep) {
+  constexpr const char* kEmpty = R"({"run": "b", "attempt": 1, "steps": 0, "left_out": {"before": 20},
+      "window": {"from": 21, "to": 20, "chosen": "asked"}})";
+  constexpr const char* kFull = R"({"run": "a", "attempt": 1, "steps": 9})";
+  const StubCollector::Answer first{200, R"({"steps": [{"step": 1}]})"},
+      last{200, R"({"steps": [{"step": 20}]})"};
+  for (const bool all_empty : {true, false}) {
+    const std::string runs = all_empty ? kEmpty : std::string(kFull) + ", " + kEmpty;
+    const StubCollector collector({{"POST /api/v1/report", {200, report_of(runs.c_str())}},
+                                   {"GET /api/v1/runs/b/steps?attempt=1&limit=1", first},
+                                   {"GET /api/v1/runs/b/steps?attempt=1&limit=1&newest=1", last}});
+    const Outcome outcome = ask(collector, {"report", "b", "--from", "21"});
+    EXPECT_EQ(outcome.code, ExitCode::no_such_data);
+    EXPECT_EQ(outcome.err,
+              "laggard: run \"b\", attempt 1, has nothing to report: 0 steps; 20 steps before the window; "
+              "stored are steps 1 to 20\n");
+    EXPECT_EQ(outcome.out.empty(), all_empty);
   }
 }
 
@@ -158,8 +253,9 @@ TEST(App, JsonWithoutEndIsLeftOut) {
 
 TEST(App, AttemptsAndRangesReachTheCollector) {
   const StubCollector collector(
-      {{"GET /api/v1/runs/a%2Fb/steps?attempt=2&from=3&to=9", {200, R"({"steps": [], "more": false})"}},
-       {"GET /api/v1/runs/j/steps?newest=1&limit=5", {200, R"({"steps": [], "more": true})"}},
+      {{"GET /api/v1/runs/a%2Fb/steps?attempt=2&from=3&to=9",
+        {200, R"({"steps": [{"step": 4}], "more": false})"}},
+       {"GET /api/v1/runs/j/steps?newest=1&limit=5", {200, R"({"steps": [{"step": 4}], "more": true})"}},
        {"GET /api/v1/runs/j/steps/-1", {200, "{}"}},
        {"GET /api/v1/runs/j/stages?to=4", {200, "{}"}},
        {"GET /api/v1/runs/j/export?attempt=1", {200, "{\"type\": \"end\"}\n"}}});
@@ -214,18 +310,40 @@ TEST(App, AReaderThatHasGoneIsNoError) {
   EXPECT_EQ(err, "");
 }
 
-TEST(App, WatchInAPipePrintsALineForEachStep) {
-  // The stream ends, and the stub has no answer to the request that goes on after event 4: that ends the
-  // test.
-  const std::string events =
+// The stream ends, and the stub has no answer to the request that goes on after event 4: that ends a watch.
+const std::map<std::string, StubCollector::Answer> kWatched = {
+    {"GET /api/v1/status", {200, R"({"collector_id": "c", "started_unix_ms": 1})"}},
+    {"GET /api/v1/runs/j", {200, R"({"run": "j", "state": "running"})"}},
+    {"GET /api/v1/events?run=j",
+     {200,
       "id: 4\nevent: step\ndata: {\"run\": \"j\", \"attempt\": 1, \"step\": 17, \"state\": \"complete\", "
       "\"present\": 4, \"expected\": 4, \"wall_max_ms\": 15416.3, \"slowest_rank\": 1, \"culprit_rank\": "
       "null}\n\n"
-      "event: gap\ndata: {}\n\n";
-  const StubCollector collector(
-      {{"GET /api/v1/status", {200, R"({"collector_id": "c", "started_unix_ms": 1})"}},
-       {"GET /api/v1/runs/j", {200, "{}"}},
-       {"GET /api/v1/events?run=j", {200, events}}});
+      "event: gap\ndata: {}\n\n"}}};
+
+TEST(App, WatchOnATerminalThatCannotRedrawPrintsOneScreenAfterTheOther) {
+  const StubCollector collector(kWatched);
+  const Outcome outcome =
+      run_command({"--collector", collector.address(), "status", "j", "--watch"}, {.present = true});
+  EXPECT_EQ(outcome.code, ExitCode::no_such_data);
+  EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos);
+  const std::size_t second = outcome.out.find("\n\nrun ");
+  ASSERT_NE(second, std::string::npos) << outcome.out;
+  EXPECT_THAT(outcome.out, StartsWith("run "));
+  EXPECT_EQ(outcome.out.substr(0, second + 2), outcome.out.substr(second + 2));
+}
+
+TEST(App, TheLineAboveAWatchedScreenIsWrapped) {
+  const StubCollector collector(kWatched);
+  const Outcome outcome = run_command({"--collector", collector.address(), "status", "j", "--watch"},
+                                      {.present = true, .redraws = true, .columns = 40});
+  EXPECT_EQ(outcome.code, ExitCode::no_such_data);
+  EXPECT_THAT(outcome.out,
+              HasSubstr("laggard status j at\x1b[K\r\n" + collector.address() + ", Ctrl-C ends\x1b[K\r\n"));
+}
+
+TEST(App, WatchInAPipePrintsALineForEachStep) {
+  const StubCollector collector(kWatched);
   const Outcome outcome = ask(collector, {"status", "j", "--watch"});
   EXPECT_EQ(outcome.code, ExitCode::no_such_data);
   EXPECT_EQ(outcome.out, "step 17  complete  4/4 ranks  wall 15416.300 ms  slowest rank 1  culprit rank -\n");

@@ -129,6 +129,10 @@ TEST_F(ApiTest, ErrorsSayWhatIsWrong) {
       {"/api/v1/runs/job/steps/x", 400, "bad_request"},
       {"/api/v1/runs/job/steps?from=3&to=1", 400, "bad_request"},
       {"/api/v1/runs/job/steps?limit=0", 400, "bad_request"},
+      {"/api/v1/runs/job/steps?newest=2", 400, "bad_request"},
+      {"/metrics?ranks=2", 400, "bad_request"},
+      {"/metrics?ranks=yes", 400, "bad_request"},
+      {"/api/v1/events?run=none", 404, "no_such_run"},
       {"/api/v1/runs/job/steps?limit=10001", 422, "too_much"},
       {"/api/v1/runs/%zz", 400, "bad_request"},
   };
@@ -137,6 +141,13 @@ TEST_F(ApiTest, ErrorsSayWhatIsWrong) {
     EXPECT_EQ(found.status, status) << target;
     EXPECT_EQ(error_code(found), code) << target;
   }
+}
+
+TEST_F(ApiTest, AdviceStandsBesideTheMessage) {
+  const Json error = Json::parse(get("/api/v1/runs/none").body)["error"];
+  EXPECT_EQ(error["message"], "there is no run \"none\"");
+  EXPECT_EQ(error["advice"], "GET /api/v1/runs lists them");
+  EXPECT_FALSE(Json::parse(get("/api/v1/runs/job?attempt=0").body)["error"].contains("advice"));
 }
 
 TEST_F(ApiTest, TheWrongMethodIsToldTheRightOne) {

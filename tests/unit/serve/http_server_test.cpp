@@ -217,6 +217,9 @@ TEST_F(HttpServerTest, AClientThatGoesDuringAnExportHarmsNobody) {
 }
 
 TEST_F(HttpServerTest, EventsArriveAndAreFilteredByRun) {
+  core::AttemptView view;
+  publish({test::run_view("job", {1, 2}, test::live_view(store_.runs["job"][2])),
+           test::run_view("other", {1}, view)});
   start();
   HttpClient all(server_->address()), other(server_->address());
   all.send("GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -229,7 +232,6 @@ TEST_F(HttpServerTest, EventsArriveAndAreFilteredByRun) {
   server_->notify();
   EXPECT_THAT(all.read_chunks_until("\n\n"),
               testing::StartsWith("id: 2\nevent: step\ndata: {\"run\":\"job\""));
-  core::AttemptView view;
   view.history = {{.step = 1, .state = core::StepState::partial, .event = 3}};
   publish({test::run_view("other", {1}, view)});
   server_->notify();

@@ -17,7 +17,9 @@ class QueryServiceTest : public testing::Test {
  protected:
   QueryServiceTest() {
     test::add_job(store_);
-    snapshot_ = test::snapshot_of({test::run_view("job", {1, 2}, test::live_view(store_.runs["job"][2]))});
+    const auto run = test::run_view("job", {1, 2}, test::live_view(store_.runs["job"][2]));
+    run->live_attempts[1] = std::make_shared<core::AttemptView>(test::live_view(store_.runs["job"][1]));
+    snapshot_ = test::snapshot_of({run});
   }
 
   int status_of(const std::function<void()>& query) {
@@ -170,6 +172,69 @@ TEST_F(QueryServiceTest, AStepShowsEveryRankAndItsOwnTime) {
     "own_ms": 90.0, "stream": {"compute": 90.0, "all_reduce": 18.0}, "host": {}, "calls": {},
     "counts": {"samples": 16}, "invalid": []})"));
   EXPECT_EQ(step["own"]["median_ms"], 60.0);
+}
+
+TEST_F(QueryServiceTest, AStepThatIsNotStoredYetIsAnsweredFromMemory) {
+  store_.runs["job"][2].views.erase(8);
+  store_.runs["job"][2].records.erase(8);
+  const Json step = service_.step({.run = "job"}, 8, history_);
+  EXPECT_EQ(step["state"], "open");
+  EXPECT_EQ(step["present"], 2);
+  EXPECT_EQ(step["stages"][0]["stage"], "compute");
+  EXPECT_TRUE(step["ranks"].is_null());
+  const Json steps = service_.steps({.run = "job"}, {.limit = 1, .newest = true}, history_);
+  ASSERT_EQ(steps["steps"].size(), 1U);
+  EXPECT_EQ(steps["steps"][0]["step"], 8);
+  EXPECT_EQ(steps["more"], true);
+  // The first page ends before it, a window without it does not show it.
+  EXPECT_EQ(service_.steps({.run = "job"}, {.limit = 1}, history_)["steps"][0]["step"], 7);
+  EXPECT_EQ(service_.steps({.run = "job"}, {.window = {.to = 7}}, history_)["steps"].size(), 1U);
+}
+
+TEST_F(QueryServiceTest, TheNewerOfMemoryAndStorageIsShown) {
+  test::FakeAttempt& attempt = store_.runs["job"][2];
+  core::StepView older = attempt.views[7];
+  older.state = core::StepState::open;
+  attempt.views[7] = older;
+  EXPECT_EQ(service_.step({.run = "job"}, 7, history_)["state"], "complete");
+  EXPECT_EQ(service_.steps({.run = "job"}, {}, history_)["steps"][0]["state"], "complete");
+  store_.add(attempt, 8, 2, 103, {{"compute", 63}});
+  store_.settle(attempt, 8, core::StepState::open);
+  EXPECT_EQ(service_.step({.run = "job"}, 8, history_)["present"], 3);
+  EXPECT_EQ(service_.steps({.run = "job"}, {}, history_)["steps"][1]["present"], 3);
+}
+
+TEST_F(QueryServiceTest, AnAttemptOfWhichNothingIsStoredIsAnsweredFromMemory) {
+  const auto run = test::run_view("new", {1}, test::live_view(store_.runs["job"][2]));
+  auto view = std::make_shared<core::AttemptView>(*run->newest);
+  view->attempt = 1;
+  run->newest = view;
+  run->live_attempts = {{1, view}};
+  snapshot_ = test::snapshot_of({run});
+  EXPECT_EQ(service_.step({.run = "new"}, 8, history_)["present"], 2);
+  EXPECT_EQ(service_.steps({.run = "new"}, {}, history_)["steps"].size(), 2U);
+}
+
+TEST_F(QueryServiceTest, AnotherAttemptThatRanksStillWriteToIsNamed) {
+  const core::AttemptView newest = test::live_view(store_.runs["job"][2]);
+  auto older = std::make_shared<core::AttemptView>(test::live_view(store_.runs["job"][1]));
+  const auto others = [&](std::optional<std::uint32_t> asked = std::nullopt) {
+    const auto run = test::run_view("job", {1, 2}, newest);
+    run->live_attempts[1] = std::make_shared<core::AttemptView>(*older);
+    snapshot_ = test::snapshot_of({run});
+    return service_.run({.run = "job", .attempt = asked})["other_attempts"];
+  };
+  EXPECT_EQ(others(),
+            Json::parse(R"([{"attempt": 1, "reporting": 2, "last_received_unix_ms": 1700000100000}])"));
+  EXPECT_EQ(others(1)[0]["attempt"], 2);
+  older->ranks[0].live = false;  // its source is gone
+  EXPECT_EQ(others()[0]["reporting"], 1);
+  older->ranks[1].last_received = kNow - 50'001;  // before attempt 2 began
+  older->silent_after_ms = 60'000;
+  EXPECT_TRUE(others().empty());
+  older->ranks[1].last_received = kNow;
+  older->ranks[1].finished = true;  // its source writes to attempt 2 now
+  EXPECT_TRUE(others().empty());
 }
 
 TEST_F(QueryServiceTest, AbsentNullNegativeAndNotFiniteStayDifferent) {

@@ -1,0 +1,2 @@
+json step_open
+run step j 11
