@@ -93,7 +93,11 @@ void Engine::loop() {
     if (!messages.empty()) callbacks_.drained();
 
     std::vector<ingest::Reply> replies;
-    for (ingest::Message& message : messages) handle(message, replies);
+    for (ingest::Message& message : messages) {
+      handle(message, replies);
+      commit_and_publish(
+          now_());  // a full queue must not keep acks and views back until all of it is handled
+    }
     take_close_requests();
     const core::UnixMs now = now_();
     // While nothing is taken nobody can be heard, and silence proves nothing.
@@ -105,12 +109,16 @@ void Engine::loop() {
     }
     if (!replies.empty()) callbacks_.reply(std::move(replies));
     if (stopping && messages.empty()) break;
-    finish_commit(now);
-    if (commit_is_due(now)) begin_commit(now, kOpenStepWaitMs);
-    if (changed_ && now - last_publish_ >= kPublishEveryMs) publish(now);
+    commit_and_publish(now);
   }
   commit_all(now_());
   publish(now_());
+}
+
+void Engine::commit_and_publish(core::UnixMs now) {
+  finish_commit(now);
+  if (commit_is_due(now)) begin_commit(now, kOpenStepWaitMs);
+  if (changed_ && now - last_publish_ >= kPublishEveryMs) publish(now);
 }
 
 std::vector<ingest::Message> Engine::next_messages(bool may_take, bool stopping) {

@@ -56,6 +56,7 @@ class Engine {
   void handle(const ingest::ItemsMessage& message, std::vector<ingest::Reply>& replies);
   void take_close_requests();
   std::vector<ingest::Message> next_messages(bool may_take, bool stopping);
+  void commit_and_publish(core::UnixMs now);
   bool commit_is_due(core::UnixMs now) const;
   void begin_commit(core::UnixMs now, std::int64_t max_wait_ms);
   void finish_commit(core::UnixMs now);

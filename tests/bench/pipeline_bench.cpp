@@ -168,8 +168,8 @@ void end_to_end(benchmark::State& state) {
 }
 BENCHMARK(end_to_end)
     ->ArgNames({"ranks", "steps"})
-    ->Args({64, 4096})
-    ->Args({1024, 256})
+    ->Args({64, 16'384})
+    ->Args({1024, 1024})
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 
