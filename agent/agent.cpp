@@ -1,15 +1,14 @@
 #include "agent/agent.h"
 
-#include <glob.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
+#include "agent/asked_files.h"
 #include "agent/collector_link.h"
 #include "agent/file_feed.h"
 #include "agent/file_watch.h"
@@ -32,38 +31,6 @@ constexpr auto kTick = 250ms;
 constexpr auto kByeLinger = 500ms;
 constexpr auto kWarnWithout = 1s;  // without a collector, before that is worth a line
 
-// Also true of what cannot be told: opening it says why.
-bool exists(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error) || error;
-}
-
-// A name with a star in it that exists is a name.
-bool is_pattern(const std::string& file) {
-  return file.find_first_of("*?[") != std::string::npos && !exists(file);
-}
-
-std::vector<std::string> matches(const std::string& pattern) {
-  glob_t found{};
-  std::vector<std::string> out;
-  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    out.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  ::globfree(&found);
-  return out;
-}
-
-std::string absolute(const std::string& path) {
-  return std::filesystem::absolute(path).lexically_normal().string();
-}
-
-// The path that log rotation made this one of: without its last dot and digits; "" when it has none.
-std::string base_of(const std::string& path) {
-  const std::size_t dot = path.find_last_of('.');
-  const bool numbered = dot != std::string::npos && dot + 1 < path.size() &&
-                        path.find_first_not_of("0123456789", dot + 1) == std::string::npos;
-  return numbered ? path.substr(0, dot) : std::string();
-}
-
 class Delivery {
  public:
   explicit Delivery(const DeliveryOptions& options);
@@ -82,7 +49,6 @@ class Delivery {
   };
 
   void add_files();
-  void note_missing();
   void add_file(const std::string& path);
   bool is_read_through_base(const std::string& path) const;
   void start_feed(Followed& followed, bool from_progress);
@@ -128,31 +94,16 @@ Delivery::Delivery(const DeliveryOptions& options)
 }
 
 void Delivery::add_files() {
-  std::vector<std::string> named, matched;
-  for (const std::string& file : options_.files) {
-    if (!is_pattern(file)) named.push_back(absolute(file));
-    // What appears beside a file that is followed already is what rotation made of that one. It is not when
-    // both appear at once, as at the start.
-    else
-      for (const std::string& match : matches(file))
-        if (!files_.contains(base_of(absolute(match)))) matched.push_back(absolute(match));
-  }
-  note_missing();
-  for (const std::string& path : named) add_file(path);
-  for (const std::string& path : matched)
+  FoundFiles found = find_files(options_.files);
+  // What appears beside a file that is followed already is what rotation made of that one. It is not when
+  // both appear at once, as at the start.
+  std::erase_if(found.matched, [&](const std::string& path) { return files_.contains(base_of(path)); });
+  if (!std::exchange(looked_for_files_, true))
+    for (const std::string& sentence : missing_files(options_.files))
+      spdlog::info("{} yet; waiting", sentence);  // a name with a mistake looks like a job that has not begun
+  for (const std::string& path : found.named) add_file(path);
+  for (const std::string& path : found.matched)
     if (!is_read_through_base(path)) add_file(path);
-}
-
-// Said once: a name with a mistake in it looks like a job that has not begun.
-void Delivery::note_missing() {
-  if (std::exchange(looked_for_files_, true)) return;
-  for (const std::string& file : options_.files) {
-    if (is_pattern(file)) {
-      if (matches(file).empty()) spdlog::info("no file matches {} yet; waiting", file);
-    } else if (!exists(file)) {
-      spdlog::info("there is no {} yet; waiting", file);
-    }
-  }
 }
 
 // True of what was rotated while no agent ran: its base file goes on in it where an earlier agent stopped.
@@ -452,11 +403,8 @@ std::vector<StageInfo> stages_of(const Profile& profile) {
 
 DeliveryReport deliver_files(const DeliveryOptions& options) {
   if (!is_utf8(options.run)) throw Error("the run's name is not UTF-8");
-  if (options.once) {
-    for (const std::string& file : options.files)
-      if (is_pattern(file) ? matches(file).empty() : !exists(file))
-        throw Error((is_pattern(file) ? "no file matches " : "no such file: ") + file);
-  }
+  if (options.once)
+    if (const auto missing = missing_files(options.files); !missing.empty()) throw Error(missing.front());
   return Delivery(options).run();
 }
 

@@ -162,9 +162,13 @@ void add_warnings(Facts& facts, const Json& status) {
   const Json& clashes = at(status, "clashes");
   if (clashes.is_array()) {
     for (const Json& clash : clashes) {
+      std::string sources;
+      for (const Json& source : at(clash, "sources"))
+        sources +=
+            (sources.empty() ? "" : " and ") + text(at(source, "host")) + ":" + text(at(source, "origin"));
       facts.push_back({"clash",
-                       "rank " + text(at(clash, "rank")) +
-                           " comes from two live sources: " + listed(at(clash, "hosts"), 8),
+                       "rank " + text(at(clash, "rank")) + " came from two sources at the same time: " +
+                           sources + "; nothing of either is lost",
                        Tone::bad});
     }
   }

@@ -183,6 +183,10 @@ const Collector::Source* Collector::other_live_source(Run& run, const Source& so
   return nullptr;
 }
 
+Clash Collector::clash_of(const Source& first, const Source& second) {
+  return {first.row.rank, {first.row.host, first.row.origin}, {second.row.host, second.row.origin}};
+}
+
 // Chooses the attempt for the first item of a source that no earlier one of the same file explains.
 std::uint32_t Collector::first_attempt(Run& run, const Source& source, const Items& items, UnixMs now) {
   const Rank rank = source.row.rank;
@@ -192,14 +196,14 @@ std::uint32_t Collector::first_attempt(Run& run, const Source& source, const Ite
   const Source* other = other_live_source(run, source);
   if (items.explicit_attempt) {
     if (other != nullptr && other->row.attempt == items.attempt)
-      attempt_of(run, items.attempt, now).add_clash({rank, other->row.host, source.row.host});
+      attempt_of(run, items.attempt, now).add_clash(clash_of(*other, source));
     return items.attempt;
   }
   if (newest == 0) return next_attempt(run, rank, items.attempt, world_size);
 
   if (other != nullptr) {
     const std::uint32_t number = next_attempt(run, rank, newest + 1, world_size);
-    attempt_of(run, number, now).add_clash({rank, other->row.host, source.row.host});
+    attempt_of(run, number, now).add_clash(clash_of(*other, source));
     return number;
   }
   // Another file of this rank, and the earlier one is gone. With the settings of an attempt it had, it is

@@ -68,9 +68,14 @@ struct LineTotals {
   bool operator==(const LineTotals&) const = default;
 };
 
+/// Two sources that sent the same rank at the same time; the second one's records went to an attempt of their
+/// own.
 struct Clash {
+  struct Claim {
+    std::string host, origin;
+  };
   Rank rank = 0;
-  std::string first_host, second_host;
+  Claim first, second;
 };
 
 struct AttemptView {

@@ -50,7 +50,7 @@ struct RunFamilies {
         invalid(
             page.counter("laggard_invalid_values_total",
                          "Values that were negative, not finite or a text, and left out of all figures.")),
-        clashes(page.gauge("laggard_rank_clashes", "Ranks that two live sources claim.")) {}
+        clashes(page.gauge("laggard_rank_clashes", "Ranks that two sources sent at the same time.")) {}
   Family &info, &state, &wall, &stage, &slowest, &culprit, &settled_step, &last_step, &last_record, &expected,
       &reporting, &silent, &missing, &steps, &records, &late, &lines, &pending, &invalid, &clashes;
 };

@@ -73,9 +73,13 @@ Json lines_json(const std::optional<core::LineTotals>& lines) {
 }
 
 Json clashes_json(const core::AttemptView& attempt) {
+  const auto source_json = [](const core::Clash::Claim& claim) {
+    return Json{{"host", claim.host}, {"origin", claim.origin}};
+  };
   Json list = Json::array();
   for (const core::Clash& clash : attempt.clashes)
-    list.push_back({{"rank", clash.rank}, {"hosts", Json::array({clash.first_host, clash.second_host})}});
+    list.push_back({{"rank", clash.rank},
+                    {"sources", Json::array({source_json(clash.first), source_json(clash.second)})}});
   return list;
 }
 

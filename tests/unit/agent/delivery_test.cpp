@@ -224,7 +224,7 @@ TEST_F(DeliveryTest, SaysOnceThatItIsConnectedAndWhichFilesItWaitsFor) {
   spdlog::set_default_logger(before);
   EXPECT_THAT(log->lines(),
               testing::UnorderedElementsAre("info: no file matches " + (dir_ / "rank*") + " yet; waiting",
-                                            "info: there is no " + (dir_ / "named.jsonl") + " yet; waiting",
+                                            "info: there is no file " + (dir_ / "named.jsonl") + " yet; waiting",
                                             "info: connected to the collector at " + collector_.endpoint()));
 }
 

@@ -249,8 +249,9 @@ TEST_F(CollectorTest, TwoLiveSourcesOfOneRankClashAndNothingIsLost) {
   EXPECT_EQ(view(2)->ranks.at(0).last_wall_ms, 20);
   EXPECT_EQ(view(1)->counts.stored + view(2)->counts.stored, 6U);
   ASSERT_EQ(view(2)->clashes.size(), 1U);
-  EXPECT_EQ(view(2)->clashes[0].first_host, "node1");
-  EXPECT_EQ(view(2)->clashes[0].second_host, "node2");
+  EXPECT_EQ(view(2)->clashes[0].first.host, "node1");
+  EXPECT_EQ(view(2)->clashes[0].second.host, "node2");
+  EXPECT_EQ(view(2)->clashes[0].second.origin, "/log/b");
 }
 
 TEST_F(CollectorTest, ALogThatGoesOnInAnotherFileStaysInItsAttempt) {
