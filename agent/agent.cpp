@@ -7,6 +7,8 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "agent/asked_files.h"
 #include "agent/collector_link.h"
@@ -28,7 +30,7 @@ constexpr auto kPollInterval = 250ms;  // of files without inotify
 constexpr auto kLookInterval = 1s;     // of files with it, and of patterns
 constexpr auto kCheckpointInterval = 1s;
 constexpr auto kTick = 250ms;
-constexpr auto kByeLinger = 500ms;
+constexpr auto kByeLinger = 2s;    // to be said and answered; a collector that hangs costs no more
 constexpr auto kWarnWithout = 1s;  // without a collector, before that is worth a line
 
 class Delivery {
@@ -284,30 +286,37 @@ bool Delivery::is_done(Time now) const {
   return all_read && all_committed && (options_.once || stopping_since_);
 }
 
+// The collector answers each Bye. An agent that comes next for the same rank must not find this one alive.
 void Delivery::say_bye() {
-  int owed = 0;
-  for (auto& [channel, entry] : sessions_) {
-    const auto& [session, followed] = entry;
-    if (!session.is_open() || !link_.is_ready()) continue;
-    if (session.lines().has_value()) {
-      link_.send(encode_heartbeat(channel, session.lines()));
-      ++owed;
-      if (!link_.is_ready()) continue;
-    }
-    const bool ended = followed->feed->ranks().at(session.source().rank()).ended;
-    link_.send(encode_bye(channel, ended || followed->finished));
-    ++owed;
-  }
-  if (!link_.is_connected()) return;
   link_.set_linger(kByeLinger);
-  // The collector answers each. An agent that comes next for the same rank must not find this one alive.
-  for (const Time limit = Clock::now() + kByeLinger; owed > 0 && Clock::now() < limit;) {
-    link_.wait({}, std::chrono::milliseconds(20));
+  const Time limit = Clock::now() + kByeLinger;
+  std::set<std::uint32_t> unanswered;
+  const auto listen = [&] {
+    link_.wait({}, 20ms);
+    while (link_.next_event()) {
+    }
     while (const auto message = link_.receive())
       if (const auto incoming = decode(*message);
-          incoming && std::holds_alternative<Heartbeat>(incoming->body))
-        --owed;
+          incoming &&
+          (std::holds_alternative<Bye>(incoming->body) || std::holds_alternative<Reject>(incoming->body)))
+        unanswered.erase(incoming->channel);
+    return link_.is_connected() && Clock::now() < limit;
+  };
+  // Thousands of ranks say more at once than the socket takes.
+  const auto send = [&](std::string message) {
+    while (!link_.is_ready())
+      if (!listen()) return;
+    link_.send(std::move(message));
+  };
+  for (auto& [channel, entry] : sessions_) {
+    const auto& [session, followed] = entry;
+    if (!session.is_open()) continue;
+    if (session.lines().has_value()) send(encode_heartbeat(channel, session.lines()));
+    const bool ended = followed->feed->ranks().at(session.source().rank()).ended;
+    unanswered.insert(channel);
+    send(encode_bye(channel, ended || followed->finished));
   }
+  while (!unanswered.empty() && listen()) (void)link_.is_ready();  // the last message may be held back
 }
 
 DeliveryReport Delivery::run() {

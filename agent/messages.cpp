@@ -51,6 +51,9 @@ std::optional<Incoming> decode(std::string_view bytes) {
     case wire::Envelope::kAck:
       out.body = from_wire(envelope.ack());
       break;
+    case wire::Envelope::kBye:
+      out.body = Bye{};
+      break;
     case wire::Envelope::kHeartbeat:
       break;
     default:

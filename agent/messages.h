@@ -70,10 +70,12 @@ struct Ack {
 };
 
 struct Heartbeat {};
+/// The answer to a Bye.
+struct Bye {};
 
 struct Incoming {
   std::uint32_t channel = 0;
-  std::variant<Heartbeat, Welcome, Reject, Ack> body;
+  std::variant<Heartbeat, Welcome, Reject, Ack, Bye> body;
 };
 
 /// Nothing when the bytes are no message that a collector sends.

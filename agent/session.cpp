@@ -51,8 +51,8 @@ void Session::on(const Reject& reject, Time) {
 }
 
 void Session::on(const Ack& ack, Time) {
-  if (state_ != State::open) return;
   const std::uint64_t before = source_.committed_seq();
+  if (state_ != State::open || ack.committed_seq < before) return;  // what it says was said better already
   source_.on_ack(ack);
   if (source_.committed_seq() > before || !source_.in_flight()) {
     acks_without_progress_ = 0;

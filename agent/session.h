@@ -53,6 +53,7 @@ class Session {
   void on(const Reject& reject, Time now);
   void on(const Ack& ack, Time now);
   void on(const Heartbeat&, Time) {}
+  void on(const Bye&, Time) {}
   bool is_owed_and_silent(Time now) const;
 
   RankSource& source_;

@@ -22,6 +22,8 @@ constexpr std::int64_t kOpenStepWaitMs = 1000;
 constexpr std::int64_t kPublishEveryMs = 50;
 constexpr std::int64_t kTickEveryMs = 100;
 constexpr std::int64_t kRetryCommitMs = 1000;
+// Messages handled before time, close requests and the bound below are looked at again.
+constexpr std::size_t kTurnMessages = 64;
 // While nothing can be written, so many items are taken for the live view; then agents have to wait.
 constexpr std::uint64_t kMaxItemsHeld = 200'000;
 
@@ -85,34 +87,46 @@ void Engine::run() {
   }
 }
 
+bool Engine::may_take() const { return items_held_ < kMaxItemsHeld; }
+
 void Engine::loop() {
   for (;;) {
     const bool stopping = stopping_;
-    const bool may_take = items_held_ < kMaxItemsHeld;
-    std::vector<ingest::Message> messages = next_messages(may_take, stopping);
+    std::vector<ingest::Message> messages = next_messages(stopping);
     if (!messages.empty()) callbacks_.drained();
-
-    std::vector<ingest::Reply> replies;
     for (ingest::Message& message : messages) {
-      handle(message, replies);
-      commit_and_publish(
-          now_());  // a full queue must not keep acks and views back until all of it is handled
+      handle(message);
+      commit_and_publish(now_());
     }
     take_close_requests();
-    const core::UnixMs now = now_();
-    // While nothing is taken nobody can be heard, and silence proves nothing.
-    if (may_take && (now - last_tick_ >= kTickEveryMs || stopping)) {
-      collector_.tick(now);
-      last_tick_ = now;
-      uncommitted_ = true;  // time alone settles steps; only collect() knows whether it did
-      changed_ = true;
-    }
-    if (!replies.empty()) callbacks_.reply(std::move(replies));
+    tick(now_(), stopping);
     if (stopping && messages.empty()) break;
-    commit_and_publish(now);
+    commit_and_publish(now_());
   }
   commit_all(now_());
   publish(now_());
+  refuse_close_requests();
+}
+
+std::vector<ingest::Message> Engine::next_messages(bool stopping) {
+  const milliseconds wait{kPublishEveryMs};
+  if (may_take()) return queue_.pop(kTurnMessages, stopping ? milliseconds(0) : wait);
+  // Nothing is taken: the queue fills, and the agents' windows behind it.
+  if (storing_.is_busy())
+    storing_.wait(wait);
+  else
+    std::this_thread::sleep_for(wait);
+  return {};
+}
+
+void Engine::tick(core::UnixMs now, bool stopping) {
+  // While nothing is taken nobody can be heard, and silence proves nothing.
+  if (!may_take()) listening_since_ = now;
+  if (!may_take() || (now - last_tick_ < kTickEveryMs && !stopping)) return;
+  collector_.tick(now, listening_since_);
+  last_tick_ = now;
+  uncommitted_ = true;  // time alone settles steps; only collect() knows whether it did
+  changed_ = true;
 }
 
 void Engine::commit_and_publish(core::UnixMs now) {
@@ -132,12 +146,12 @@ std::vector<ingest::Message> Engine::next_messages(bool may_take, bool stopping)
   return {};
 }
 
-void Engine::handle(ingest::Message& message, std::vector<ingest::Reply>& replies) {
+void Engine::handle(ingest::Message& message) {
   changed_ = uncommitted_ = true;
   if (const auto* hello = std::get_if<ingest::HelloMessage>(&message)) {
-    handle(*hello, replies);
+    handle(*hello);
   } else if (const auto* items = std::get_if<ingest::ItemsMessage>(&message)) {
-    handle(*items, replies);
+    handle(*items);
   } else if (const auto* heartbeat = std::get_if<ingest::HeartbeatMessage>(&message)) {
     collector_.heartbeat(heartbeat->source, heartbeat->lines, now_());
   } else {
@@ -146,18 +160,19 @@ void Engine::handle(ingest::Message& message, std::vector<ingest::Reply>& replie
   }
 }
 
-void Engine::handle(const ingest::HelloMessage& message, std::vector<ingest::Reply>& replies) {
+// Replies go out at once: a commit that ends later says more, and must not be said before.
+void Engine::handle(const ingest::HelloMessage& message) {
   auto answer = collector_.hello(message.hello, message.layouts, now_());
   if (const auto* welcomed = std::get_if<core::Welcomed>(&answer))
-    replies.emplace_back(ingest::WelcomeReply{message.session, *welcomed});
+    callbacks_.reply({ingest::WelcomeReply{message.session, *welcomed}});
   else
-    replies.emplace_back(ingest::RefusedReply{message.session, std::get<core::Refused>(answer).reason});
+    callbacks_.reply({ingest::RefusedReply{message.session, std::get<core::Refused>(answer).reason}});
 }
 
-void Engine::handle(const ingest::ItemsMessage& message, std::vector<ingest::Reply>& replies) {
+void Engine::handle(const ingest::ItemsMessage& message) {
   items_held_ += message.items.count();
   if (collector_.apply(message.source, message.items, now_()) != core::Collector::Taken::taken)
-    replies.emplace_back(collector_.ack_of(message.source));
+    callbacks_.reply({collector_.ack_of(message.source)});
 }
 
 void Engine::take_close_requests() {
@@ -174,6 +189,19 @@ void Engine::take_close_requests() {
       request->done.set_exception(std::make_exception_ptr(Error("there is no run " + request->run)));
     }
   }
+}
+
+// Those that the last commit did not make durable, and those that came too late for it.
+void Engine::refuse_close_requests() {
+  std::vector<std::shared_ptr<CloseRequest>> late = std::exchange(closing_, {});
+  {
+    const std::scoped_lock lock(mutex_);
+    late.insert(late.end(), close_requests_.begin(), close_requests_.end());
+    close_requests_.clear();
+  }
+  for (const auto& request : late)
+    request->done.set_exception(
+        std::make_exception_ptr(Error("run " + request->run + " is not closed: the collector is stopping")));
 }
 
 bool Engine::commit_is_due(core::UnixMs now) const {

@@ -51,11 +51,14 @@ class Engine {
 
   void run();
   void loop();
-  void handle(ingest::Message& message, std::vector<ingest::Reply>& replies);
-  void handle(const ingest::HelloMessage& message, std::vector<ingest::Reply>& replies);
-  void handle(const ingest::ItemsMessage& message, std::vector<ingest::Reply>& replies);
+  bool may_take() const;
+  std::vector<ingest::Message> next_messages(bool stopping);
+  void tick(core::UnixMs now, bool stopping);
+  void handle(ingest::Message& message);
+  void handle(const ingest::HelloMessage& message);
+  void handle(const ingest::ItemsMessage& message);
   void take_close_requests();
-  std::vector<ingest::Message> next_messages(bool may_take, bool stopping);
+  void refuse_close_requests();
   void commit_and_publish(core::UnixMs now);
   bool commit_is_due(core::UnixMs now) const;
   void begin_commit(core::UnixMs now, std::int64_t max_wait_ms);
@@ -73,6 +76,7 @@ class Engine {
 
   // Of the engine thread.
   core::UnixMs last_tick_ = 0, last_commit_ = 0, last_publish_ = 0;
+  core::UnixMs listening_since_ = 0;
   bool changed_ = true;       // since the last snapshot
   bool uncommitted_ = false;  // since the last commit began
   // Items taken that are not durable, and how many of them the commit under way is for.

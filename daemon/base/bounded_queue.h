@@ -1,9 +1,12 @@
 // The only way two threads of the daemon hand work to each other.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
+#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -27,15 +30,18 @@ class BoundedQueue {
     return true;
   }
 
-  /// Everything in the queue, in order; waits up to `timeout` for a first item.
-  std::vector<T> pop_all(std::chrono::milliseconds timeout) {
+  /// The first items, at most so many; waits up to `timeout` for one.
+  std::vector<T> pop(std::size_t most, std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     ready_.wait_for(lock, timeout, [&] { return !items_.empty() || woken_; });
     woken_ = false;
-    return std::exchange(items_, {});
+    const auto end = items_.begin() + static_cast<std::ptrdiff_t>(std::min(most, items_.size()));
+    std::vector<T> popped(std::make_move_iterator(items_.begin()), std::make_move_iterator(end));
+    items_.erase(items_.begin(), end);
+    return popped;
   }
 
-  /// Ends a wait of pop_all() although nothing came.
+  /// Ends a wait of pop() although nothing came.
   void wake() {
     {
       const std::scoped_lock lock(mutex_);
@@ -48,8 +54,8 @@ class BoundedQueue {
   const std::size_t capacity_;
   std::mutex mutex_;
   std::condition_variable ready_;
-  std::vector<T> items_;  // guarded by mutex_
-  bool woken_ = false;    // guarded by mutex_
+  std::deque<T> items_;  // guarded by mutex_
+  bool woken_ = false;   // guarded by mutex_
 };
 
 }  // namespace laggard

@@ -9,7 +9,16 @@ namespace laggard::core {
 
 Attempt::Attempt(AttemptRow row, const Options& options, const LayoutTable& layouts, StepArchive& archive,
                  std::uint64_t& events)
-    : row_(row), options_(options), layouts_(layouts), archive_(archive), events_(events) {}
+    : row_(row), options_(options), layouts_(layouts), archive_(archive), events_(events) {
+  set_world_size(row_.world_size);
+}
+
+template <typename Change>
+void Attempt::recount(RankState& state, const Change& change) {
+  count(state, false);
+  change();
+  count(state, true);
+}
 
 // ---- records ----
 
@@ -40,25 +49,27 @@ Attempt::OpenStep& Attempt::new_step(Step step, UnixMs now) {
 Attempt::Taken Attempt::take(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq,
                              UnixMs now) {
   OpenStep* step = find_step(record.step);
-  if (step != nullptr)
-    if (const auto known = step->records.find(record.rank, layouts_))
+  if (step != nullptr) {
+    if (const auto known = step->records.find(record.rank, layouts_)) {
+      // Not acknowledged to this source either before what is here is durable.
+      if (step->dirty) step->undurable.push_back({source, seq, nullptr});
       return {content_hash(*known) == content_hash(record) ? Found::same : Found::other};
+    }
+    if (step->records.block_bytes(record.rank) >= limits::kMaxBlockBytes) return {Found::no_room};
+  }
   touch();
   learn_layout(layout);
   RankState& rank = rank_state(record.rank);
   const bool late = rank.row.last_step.has_value() && record.step < *rank.row.last_step;
   if (!late) {
+    if (rank.row.ended) recount(rank, [&] { rank.row.ended = false; });  // it goes on after all
     rank.row.last_step = record.step;
     rank.row.last_wall_ms = record.wall_ms();
-    if (rank.row.ended) {  // it goes on after all
-      rank.row.ended = false;
-      rank_counts_.reset();
-    }
   }
   rank.row.last_received = now;
   ++rank.row.records;
   ++rank.waiting;
-  rank.dirty = true;
+  mark(rank);
   row_.last_received = now;
   row_dirty_ = true;
 
@@ -97,10 +108,12 @@ Attempt::RankState& Attempt::rank_state(Rank rank) {
   if (is_new) {
     it->second.row.attempt = row_.id;
     it->second.row.rank = rank;
-    rank_counts_.reset();
+    if (rank >= row_.world_size) ++rank_counts_.expected;
   }
   return it->second;
 }
+
+void Attempt::mark(RankState& state) { state.dirty = any_rank_dirty_ = true; }
 
 std::optional<Step> Attempt::last_step(Rank rank) const {
   const auto it = ranks_.find(rank);
@@ -121,15 +134,15 @@ bool Attempt::configure(Rank rank, std::uint32_t world_size, std::string setting
   const Settings parsed = parse_settings(settings);
   if (!parsed.host.empty()) state.row.host = parsed.host;
   state.row.settings = std::move(settings);
+  state.settings_dirty = true;
   state.row.last_received = std::max(state.row.last_received, now);
-  state.dirty = true;
+  mark(state);
   row_.last_received = std::max(row_.last_received, now);
   row_dirty_ = true;
   if (world_size != 0 && row_.world_size != 0 && world_size != row_.world_size)
     warn("rank " + std::to_string(rank) + " says world_size " + std::to_string(world_size) +
          ", another rank said " + std::to_string(row_.world_size) + ": the larger one is expected");
-  row_.world_size = std::max(row_.world_size, world_size);
-  rank_counts_.reset();
+  set_world_size(std::max(row_.world_size, world_size));
   if (const auto sentence = contradiction(parsed)) warn(*sentence);
   learn_stages(parsed.stage_parents, parsed.stage_kinds, Knowledge::records, now);
   settle_all(now);
@@ -167,8 +180,7 @@ void Attempt::warn(std::string sentence) {
 }
 
 void Attempt::inherit(const Attempt& earlier, Rank rank) {
-  if (row_.world_size == 0) row_.world_size = earlier.row_.world_size;
-  rank_counts_.reset();
+  if (row_.world_size == 0) set_world_size(earlier.row_.world_size);
   for (StageId id = 0; id < earlier.stages_.size(); ++id) {
     const Stage& stage = earlier.stages_[id];
     const StageId mine = stages_.intern(stage.name);
@@ -181,17 +193,17 @@ void Attempt::inherit(const Attempt& earlier, Rank rank) {
   stages_view_.reset();
   RankState& state = rank_state(rank);
   if (state.row.settings.empty()) state.row.settings = earlier.settings(rank);
-  state.dirty = true;
+  state.settings_dirty = true;
+  mark(state);
 }
 
 bool Attempt::end(Rank rank, UnixMs now) {
   touch();
   RankState& state = rank_state(rank);
   if (state.row.ended) return false;
-  state.row.ended = true;
-  rank_counts_.reset();
+  recount(state, [&] { state.row.ended = true; });
   state.row.last_received = std::max(state.row.last_received, now);
-  state.dirty = true;
+  mark(state);
   settle_all(now);
   return true;
 }
@@ -201,12 +213,13 @@ void Attempt::source_changed(Rank rank, const std::string& host, bool live, bool
   RankState& state = rank_state(rank);
   if (!host.empty()) state.row.host = host;
   if (state.live != live) live_ranks_ += live ? 1U : -1U;
-  state.live = live;
-  state.had_source = true;
-  rank_counts_.reset();
+  recount(state, [&] {
+    state.live = live;
+    state.had_source = true;
+  });
   if (state.row.finished != finished) {
     state.row.finished = finished;
-    state.dirty = true;
+    mark(state);
   }
   settle_all(now);
 }

@@ -22,9 +22,11 @@ class Attempt {
   Attempt(AttemptRow row, const Options& options, const LayoutTable& layouts, StepArchive& archive,
           std::uint64_t& events);
 
-  enum class Found { nothing, same, other };
+  enum class Found { nothing, same, other, no_room };
   struct Taken {
-    Found found = Found::nothing;  ///< whether the rank's record of this step was known, and says the same
+    /// Whether the rank's record of this step was known, and says the same; no_room: it is not, and the
+    /// step's block has reached limits::kMaxBlockBytes.
+    Found found = Found::nothing;
     bool late = false;
   };
   /// Adds the record unless its key is known. `seq` of `source` may be acknowledged once it is stored.
@@ -65,7 +67,9 @@ class Attempt {
 
   void restore_rank(const RankRow& row);
   void restore_stage(const Stage& stage) { stages_.restore(stage); }
-  void restore_step(const Restored::StepInfo& info, UnixMs now);
+  /// In ascending order; then restored().
+  void restore_step(const StepPoint& point, UnixMs now);
+  void restored();
   void restore_counts(std::map<StepState, std::uint64_t> by_state) {
     by_state.erase(StepState::open);  // the open ones are restored, and counted as they are
     steps_by_state_ = std::move(by_state);
@@ -86,14 +90,16 @@ class Attempt {
     RankRow row;
     bool live = false;
     bool had_source = false;
-    bool dirty = false;
-    std::uint64_t waiting = 0;  // records that collect() has not given yet
+    bool dirty = false, handed_out = false;                    // the row, but for its settings
+    bool settings_dirty = false, settings_handed_out = false;  // they change once, the rest with every step
+    std::uint64_t waiting = 0;                                 // records that collect() has not given yet
+    std::optional<Step> given_step;                            // the last of those it has
   };
   /// A record that is not stored yet, and what may be acknowledged when it is.
   struct Undurable {
     SourceKey source;
     std::uint64_t seq;
-    RankState* rank;
+    RankState* rank;  // null when only the ack waits: the record was there already
   };
   struct OpenStep {
     explicit OpenStep(StepRecords all) : records(std::move(all)) {}
@@ -111,13 +117,20 @@ class Attempt {
   OpenStep* find_step(Step step);
   OpenStep& new_step(Step step, UnixMs now);
   RankState& rank_state(Rank rank);
+  void mark(RankState& state);
+  void count(const RankState& state, bool is_in);
+  template <typename Change>
+  void recount(RankState& state, const Change& change);
+  void set_world_size(std::uint32_t world_size);
   void learn_layout(LayoutId layout);
+  void learn_layouts(const StepRecords& records);
+  // Derived from ranks_ and kept up to date, so that settling a step need not look at every rank.
   struct RankCounts {
     std::uint32_t expected = 0;          // by world size, and any rank seen beyond it
-    std::uint32_t gone = 0;              // once had a source, which is gone
-    std::vector<Step> ended_last_steps;  // sorted; of the ranks that said `end`
+    std::uint32_t gone = 0;              // once had a source, which is gone, and did not say `end`
+    std::vector<Step> ended_last_steps;  // ascending; of the ranks that said `end`
+    std::ptrdiff_t ended_before(Step step) const;
   };
-  const RankCounts& rank_counts() const;
   std::uint32_t expected_at(Step step) const;
   bool is_expected_at(Rank rank, Step step) const;
   std::vector<Rank> missing_at(const OpenStep& step, std::size_t most) const;
@@ -128,6 +141,7 @@ class Attempt {
   void collect_ranks(Writes& writes);
   void become(OpenStep& step, StepState state, UnixMs now);
   void note_history(const OpenStep& step, std::uint64_t event);
+  void add_to_history(const StepPoint& point);
   std::int64_t overdue_ms() const;
   std::int64_t stalled_ms() const;
   bool any_live() const { return live_ranks_ > 0; }
@@ -140,20 +154,20 @@ class Attempt {
   void touch() { view_.reset(); }
 
   AttemptRow row_;
-  bool row_dirty_ = true;
+  bool row_dirty_ = true, row_handed_out_ = false;
   const Options& options_;
   const LayoutTable& layouts_;
   StepArchive& archive_;
   std::uint64_t& events_;
   StageTable stages_;
-  bool stages_dirty_ = false;
+  bool stages_dirty_ = false, stages_handed_out_ = false;
   std::uint64_t stages_over_limit_ = 0;
   std::shared_ptr<const StageTable> stages_view_;
   std::set<LayoutId> known_layouts_;
 
   std::map<Rank, RankState> ranks_;
-  // Derived from ranks_, so that settling a step need not look at every rank; empty when they changed.
-  mutable std::optional<RankCounts> rank_counts_;
+  bool any_rank_dirty_ = false, any_rank_handed_out_ = false;
+  RankCounts rank_counts_;
   std::uint32_t live_ranks_ = 0;
   std::map<Step, OpenStep> steps_;  // open, and the settled ones not evicted yet
   std::set<Step> open_;             // keys of the open ones

@@ -1,5 +1,6 @@
 // Attempt: the rows to store, what was stored, and the live view.
 #include <algorithm>
+#include <utility>
 
 #include "daemon/base/limits.h"
 #include "daemon/base/settings.h"
@@ -10,8 +11,6 @@ namespace {
 
 // Settled steps kept in memory for records that come a little late or twice.
 constexpr std::size_t kRecentSteps = 16;
-// Of a step that was settled before this collector started: no news to anybody.
-constexpr std::uint64_t kNoEvent = 0;
 
 }  // namespace
 
@@ -21,10 +20,10 @@ bool Attempt::due(const OpenStep& step, UnixMs now, std::int64_t max_wait_ms) {
 
 void Attempt::collect(Writes& writes, UnixMs now, std::int64_t max_wait_ms) {
   if (row_dirty_) writes.attempts.push_back(row_);
-  row_dirty_ = false;
+  row_handed_out_ = std::exchange(row_dirty_, false);
   if (stages_dirty_)
     writes.stages.emplace_back(row_.id, std::vector(stages_.all().begin(), stages_.all().end()));
-  stages_dirty_ = false;
+  stages_handed_out_ = std::exchange(stages_dirty_, false);
   for (auto& [number, step] : steps_) {
     if (!due(step, now, max_wait_ms)) continue;
     StepRow row{.attempt = row_.id, .view = step_view(step)};
@@ -32,7 +31,11 @@ void Attempt::collect(Writes& writes, UnixMs now, std::int64_t max_wait_ms) {
       if (step.dirty_blocks[block]) row.blocks.emplace_back(block, step.records.block(block));
     writes.steps.push_back(std::move(row));
     step.handed_out = true;
-    for (const Undurable& item : step.undurable) --item.rank->waiting;
+    for (const Undurable& item : step.undurable) {
+      if (item.rank == nullptr) continue;
+      --item.rank->waiting;
+      item.rank->given_step = std::max(item.rank->given_step.value_or(number), number);
+    }
     step.handed_undurable.swap(step.undurable);
     step.dirty = false;
     step.dirty_blocks.assign(step.dirty_blocks.size(), false);
@@ -42,11 +45,18 @@ void Attempt::collect(Writes& writes, UnixMs now, std::int64_t max_wait_ms) {
 
 // A rank's row counts the records that are stored with it, not those that still wait.
 void Attempt::collect_ranks(Writes& writes) {
+  any_rank_handed_out_ = std::exchange(any_rank_dirty_, false);
+  if (!any_rank_handed_out_) return;
   for (auto& [rank, state] : ranks_) {
     if (!state.dirty) continue;
+    state.handed_out = true;
     state.dirty = state.waiting > 0;
-    writes.ranks.push_back(state.row);
-    writes.ranks.back().records -= state.waiting;
+    any_rank_dirty_ = any_rank_dirty_ || state.dirty;
+    RankRow& row = writes.ranks.emplace_back(state.row);
+    row.records -= state.waiting;
+    row.last_step = state.given_step;
+    state.settings_handed_out = std::exchange(state.settings_dirty, false);
+    if (!state.settings_handed_out) row.settings.clear();
   }
 }
 
@@ -55,27 +65,37 @@ void Attempt::committed() {
     step.handed_out = false;
     step.handed_undurable.clear();
   }
+  if (std::exchange(any_rank_handed_out_, false))
+    for (auto& [rank, state] : ranks_) state.handed_out = state.settings_handed_out = false;
   evict();
 }
 
 void Attempt::not_committed() {
-  row_dirty_ = stages_dirty_ = true;
-  for (auto& [rank, state] : ranks_) state.dirty = true;
+  row_dirty_ = row_dirty_ || row_handed_out_;
+  stages_dirty_ = stages_dirty_ || stages_handed_out_;
+  if (std::exchange(any_rank_handed_out_, false))
+    for (auto& [rank, state] : ranks_) {
+      if (std::exchange(state.handed_out, false)) mark(state);
+      state.settings_dirty = std::exchange(state.settings_handed_out, false) || state.settings_dirty;
+    }
   for (auto& [number, step] : steps_) {
     if (!step.handed_out) continue;
     step.handed_out = false;
     step.dirty = true;
     step.dirty_since = 0;  // at once: what a source was to be told of this step must not be taken back
     step.dirty_blocks.assign(step.records.block_count(), true);
-    for (const Undurable& item : step.handed_undurable) ++item.rank->waiting;
+    for (const Undurable& item : step.handed_undurable)
+      if (item.rank != nullptr) ++item.rank->waiting;
     step.undurable.insert(step.undurable.end(), step.handed_undurable.begin(), step.handed_undurable.end());
     step.handed_undurable.clear();
   }
 }
 
 void Attempt::evict() {
+  // An attempt that nobody feeds keeps none: there may be thousands of them.
+  const std::size_t kept = any_live() ? kRecentSteps : 0;
   std::size_t settled = steps_.size() - open_.size();
-  for (auto it = steps_.begin(); it != steps_.end() && settled > kRecentSteps;) {
+  for (auto it = steps_.begin(); it != steps_.end() && settled > kept;) {
     const OpenStep& step = it->second;
     if (step.state == StepState::open || step.dirty || step.handed_out) {
       ++it;
@@ -99,34 +119,40 @@ void Attempt::add_undurable(std::vector<std::uint64_t>& lowest) const {
 }
 
 void Attempt::restore_rank(const RankRow& row) {
-  ranks_[row.rank].row = row;
-  ranks_[row.rank].had_source = true;
+  RankState& state = rank_state(row.rank);
+  state.row = row;
+  state.had_source = true;
+  state.given_step = row.last_step;
+  count(state, true);
   row_dirty_ = false;
-  rank_counts_.reset();
   if (row.settings.empty()) return;
   if (const auto sentence = contradiction(parse_settings(row.settings))) warn(*sentence);
 }
 
-void Attempt::restore_step(const Restored::StepInfo& info, UnixMs now) {
-  newest_step_ = std::max(newest_step_.value_or(info.step), info.step);
-  std::optional<StoredStep> stored = archive_.load(row_.id, info.step);
-  if (!stored.has_value()) return;
-  OpenStep& step = steps_.emplace(info.step, std::move(*stored->records)).first->second;
-  step.first_received = stored->first_received;
-  step.settled_at = stored->settled_at;
-  for (std::size_t b = 0; b < step.records.block_count(); ++b) {
-    const StepRecords::Block block = step.records.block(b);
+void Attempt::restore_step(const StepPoint& point, UnixMs now) {
+  newest_step_ = std::max(newest_step_.value_or(point.step), point.step);
+  if (point.state != StepState::open) {
+    newest_settled_ = point.step;
+    add_to_history(point);
+  } else if (OpenStep* step = find_step(point.step)) {
+    learn_layouts(step->records);
+    settle(*step, now);
+  }
+}
+
+void Attempt::restored() {
+  if (!newest_settled_.has_value() || settled_view_ != nullptr) return;
+  if (const OpenStep* step = find_step(*newest_settled_)) {
+    learn_layouts(step->records);
+    settled_view_ = step_view(*step);
+  }
+}
+
+void Attempt::learn_layouts(const StepRecords& records) {
+  for (std::size_t b = 0; b < records.block_count(); ++b) {
+    const StepRecords::Block block = records.block(b);
     for (std::size_t i = 0; i < block->size(); ++i) learn_layout(block->layout_id(i));
   }
-  step.state = info.state;
-  if (info.state == StepState::open) {
-    open_.insert(info.step);
-    settle(step, now);
-    return;
-  }
-  newest_settled_ = std::max(newest_settled_.value_or(info.step), info.step);
-  note_history(step, kNoEvent);
-  evict();
 }
 
 // ---- the live view ----
@@ -142,11 +168,16 @@ std::shared_ptr<const AttemptView> Attempt::view() {
   view->stalled_after_ms = stalled_ms();
   view->lost_after_ms = options_.lost_after_ms;
   view->silent_after_ms = overdue_ms();
-  view->expected = rank_counts().expected;
+  view->expected = rank_counts_.expected;
   add_ranks(*view);
   view->newest_step = newest_step_;
-  if (newest_step_.has_value())
-    if (const auto it = steps_.find(*newest_step_); it != steps_.end()) view->newest = step_view(it->second);
+  if (newest_step_.has_value()) {
+    const auto it = steps_.find(*newest_step_);
+    if (it != steps_.end())
+      view->newest = step_view(it->second);
+    else if (newest_settled_ == newest_step_)
+      view->newest = settled_view_;
+  }
   view->settled = settled_view_;
   for (const auto& [number, point] : history_) view->history.push_back(point);
   view->steps_by_state = steps_by_state_;

@@ -12,17 +12,28 @@ std::int64_t ms_of(double ms) { return static_cast<std::int64_t>(std::clamp(ms, 
 
 }  // namespace
 
-const Attempt::RankCounts& Attempt::rank_counts() const {
-  if (rank_counts_.has_value()) return *rank_counts_;
-  RankCounts& counts = rank_counts_.emplace();
-  counts.expected = row_.world_size + static_cast<std::uint32_t>(
-                                          std::distance(ranks_.lower_bound(row_.world_size), ranks_.end()));
-  for (const auto& [rank, state] : ranks_) {
-    if (state.row.ended) counts.ended_last_steps.push_back(state.row.last_step.value_or(kBeforeAllSteps));
-    if (state.had_source && !state.live) ++counts.gone;
+std::ptrdiff_t Attempt::RankCounts::ended_before(Step step) const {
+  return std::lower_bound(ended_last_steps.begin(), ended_last_steps.end(), step) - ended_last_steps.begin();
+}
+
+// Adds what this rank says to the counts, or takes it out again.
+void Attempt::count(const RankState& state, bool is_in) {
+  std::vector<Step>& ended = rank_counts_.ended_last_steps;
+  if (state.row.ended) {
+    const Step last = state.row.last_step.value_or(kBeforeAllSteps);
+    if (is_in)
+      ended.insert(std::upper_bound(ended.begin(), ended.end(), last), last);
+    else
+      ended.erase(std::lower_bound(ended.begin(), ended.end(), last));
+  } else if (state.had_source && !state.live) {
+    rank_counts_.gone += is_in ? 1U : -1U;
   }
-  std::sort(counts.ended_last_steps.begin(), counts.ended_last_steps.end());
-  return counts;
+}
+
+void Attempt::set_world_size(std::uint32_t world_size) {
+  row_.world_size = world_size;
+  rank_counts_.expected =
+      world_size + static_cast<std::uint32_t>(std::distance(ranks_.lower_bound(world_size), ranks_.end()));
 }
 
 bool Attempt::is_expected_at(Rank rank, Step step) const {
@@ -33,9 +44,7 @@ bool Attempt::is_expected_at(Rank rank, Step step) const {
 }
 
 std::uint32_t Attempt::expected_at(Step step) const {
-  const RankCounts& counts = rank_counts();
-  const auto first = std::lower_bound(counts.ended_last_steps.begin(), counts.ended_last_steps.end(), step);
-  return counts.expected - static_cast<std::uint32_t>(first - counts.ended_last_steps.begin());
+  return rank_counts_.expected - static_cast<std::uint32_t>(rank_counts_.ended_before(step));
 }
 
 std::vector<Rank> Attempt::missing_at(const OpenStep& step, std::size_t most) const {
@@ -50,13 +59,16 @@ std::vector<Rank> Attempt::missing_at(const OpenStep& step, std::size_t most) co
 }
 
 bool Attempt::all_missing_are_gone(const OpenStep& step) const {
-  if (step.records.size() + rank_counts().gone < expected_at(step.records.step())) return false;
+  const Step number = step.records.step();
+  const auto ended_later =
+      rank_counts_.ended_last_steps.size() - static_cast<std::size_t>(rank_counts_.ended_before(number));
+  // At most so many of the missing can be gone: usually that is answer enough.
+  if (step.records.size() + rank_counts_.gone + ended_later < expected_at(number)) return false;
   std::uint32_t gone = 0;
   for (const auto& [rank, state] : ranks_)
-    if (!step.records.contains(rank) && is_expected_at(rank, step.records.step()) && state.had_source &&
-        !state.live)
+    if (state.had_source && !state.live && !step.records.contains(rank) && is_expected_at(rank, number))
       ++gone;
-  return gone > 0 && step.records.size() + gone == expected_at(step.records.step());
+  return gone > 0 && step.records.size() + gone == expected_at(number);
 }
 
 std::int64_t Attempt::overdue_ms() const {
@@ -124,20 +136,14 @@ void Attempt::become(OpenStep& step, StepState state, UnixMs now) {
 }
 
 void Attempt::note_history(const OpenStep& step, std::uint64_t event) {
-  const Step number = step.records.step();
   const std::shared_ptr<const StepView> view = step_view(step);
-  if (newest_settled_ == number) settled_view_ = view;
-  const StepBreakdown& breakdown = view->breakdown;
-  StepPoint point{.step = number,
-                  .state = step.state,
-                  .present = breakdown.present,
-                  .expected = view->expected,
-                  .wall_max_ms = breakdown.wall.max,
-                  .slowest = breakdown.slowest,
-                  .event = event};
-  if (breakdown.culprit.has_value()) point.culprit = breakdown.culprit->rank;
-  if (const auto it = history_.find(number); it != history_.end()) forget_history(it);
-  history_.emplace(number, point);
+  if (newest_settled_ == step.records.step()) settled_view_ = view;
+  add_to_history(point_of(*view, event));
+}
+
+void Attempt::add_to_history(const StepPoint& point) {
+  if (const auto it = history_.find(point.step); it != history_.end()) forget_history(it);
+  history_.emplace(point.step, point);
   std::vector<double>& walls = history_walls_;
   if (is_valid(point.wall_max_ms))
     walls.insert(std::upper_bound(walls.begin(), walls.end(), point.wall_max_ms), point.wall_max_ms);

@@ -102,11 +102,16 @@ void Collector::heartbeat(SourceKey key, const std::optional<LineTotals>& lines,
   source.lines = *lines;
 }
 
-void Collector::bye(SourceKey key, bool finished, UnixMs now) { went(sources_.at(key), finished, now); }
+void Collector::bye(SourceKey key, bool finished, UnixMs now) {
+  Source& source = sources_.at(key);
+  heard(source, now);  // it may have been given up in the meantime: what it says last counts all the same
+  went(source, finished, now);
+}
 
-void Collector::tick(UnixMs now) {
+void Collector::tick(UnixMs now, UnixMs listening_since) {
   for (auto& [key, source] : sources_)
-    if (source.live && now - source.last_heard > options_.source_timeout_ms) went(source, false, now);
+    if (source.live && now - std::max(source.last_heard, listening_since) > options_.source_timeout_ms)
+      went(source, false, now);
   for (auto& [id, run] : runs_)
     for (auto& [number, attempt] : run.attempts) {
       attempt->tick(now);
@@ -382,6 +387,8 @@ void Collector::take_record(Run& run, Source& source, std::uint32_t local_attemp
   for (;;) {
     Attempt& attempt = write_to(run, source, local_attempt + source.attempt_offset, now);
     const Attempt::Taken taken = attempt.take(record, layout, source.row.key, seq, now);
+    if (taken.found == Attempt::Found::no_room)
+      return note(source, attempt, {seq, seq, &DeliveryCounts::rejected});
     if (taken.found != Attempt::Found::other) {
       if (taken.found == Attempt::Found::same)
         note(source, attempt, {seq, seq, &DeliveryCounts::duplicate});

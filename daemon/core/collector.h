@@ -89,15 +89,15 @@ class Collector {
   void bye(SourceKey source, bool finished, UnixMs now);
   /// Closes a run by hand; a later record opens it again. False when there is no such run.
   bool close_run(const std::string& name);
-  /// Lets time pass: overdue steps, sources not heard of.
-  void tick(UnixMs now);
+  /// Lets time pass: overdue steps, sources not heard of. Nothing could be heard before `listening_since`.
+  void tick(UnixMs now, UnixMs listening_since = 0);
 
   /// Everything that has to be made durable now. Steps still open are left alone until they have waited
   /// `max_wait_ms`. Between this and committed() or not_committed() any other method may be called; the
   /// writes stay as they are. They must be destroyed on the thread that calls this collector.
   Writes collect(UnixMs now, std::int64_t max_wait_ms);
-  /// The last collect() is durable. Returns what may be acknowledged now, one for each source whose
-  /// committed number, offset or counts changed.
+  /// The last collect() is durable. Returns what may be acknowledged now, one for each source whose committed
+  /// number grew.
   std::vector<AckInfo> committed();
   /// The last collect() could not be stored: the next one gives it again.
   void not_committed();
@@ -135,7 +135,7 @@ class Collector {
   };
   struct Run {
     RunRow row;
-    bool dirty = false;
+    bool dirty = false, handed_out = false;
     std::map<std::uint32_t, std::unique_ptr<Attempt>> attempts;
     std::unordered_map<Rank, std::vector<SourceKey>> sources;  // in the order they came
     std::shared_ptr<const RunView> view;                       // null when a run's own facts changed

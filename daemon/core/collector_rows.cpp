@@ -1,5 +1,6 @@
 // Collector: the rows to store and what may be acknowledged, what was stored, and the snapshot.
 #include <algorithm>
+#include <utility>
 
 #include "daemon/core/collector.h"
 
@@ -19,7 +20,7 @@ Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
   }
   for (auto& [id, run] : runs_) {
     if (run.dirty) writes.runs.push_back(run.row);
-    run.dirty = false;
+    run.handed_out = std::exchange(run.dirty, false);
     for (auto& [number, attempt] : run.attempts) attempt->collect(writes, now, max_wait_ms);
   }
   std::vector<std::uint64_t> undurable(static_cast<std::size_t>(next_source_), 0);
@@ -56,7 +57,7 @@ std::vector<AckInfo> Collector::committed() {
 
 void Collector::not_committed() {
   for (auto& [id, run] : runs_) {
-    run.dirty = true;
+    run.dirty = run.dirty || run.handed_out;
     for (auto& [number, attempt] : run.attempts) attempt->not_committed();
   }
   for (auto& [key, source] : sources_) {
@@ -88,8 +89,8 @@ Collector::Collector(const Options& options, Restored restored, StepArchive& arc
   for (const auto& [id, counts] : restored.steps_by_state) attempts.at(id)->restore_counts(counts);
   for (const RankRow& row : restored.ranks) attempts.at(row.attempt)->restore_rank(row);
   for (SourceRow& row : restored.sources) restore_source(std::move(row), now);
-  for (const Restored::StepInfo& step : restored.unfinished)
-    attempts.at(step.attempt)->restore_step(step, now);
+  for (const auto& [id, point] : restored.steps) attempts.at(id)->restore_step(point, now);
+  for (const auto& [id, attempt] : attempts) attempt->restored();
 }
 
 void Collector::restore_source(SourceRow row, UnixMs now) {

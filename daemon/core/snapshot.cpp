@@ -4,6 +4,19 @@
 
 namespace laggard::core {
 
+StepPoint point_of(const StepView& view, std::uint64_t event) {
+  const StepBreakdown& breakdown = view.breakdown;
+  StepPoint point{.step = breakdown.step,
+                  .state = view.state,
+                  .present = breakdown.present,
+                  .expected = view.expected,
+                  .wall_max_ms = breakdown.wall.max,
+                  .slowest = breakdown.slowest,
+                  .event = event};
+  if (breakdown.culprit.has_value()) point.culprit = breakdown.culprit->rank;
+  return point;
+}
+
 DeliveryCounts& DeliveryCounts::operator+=(const DeliveryCounts& other) {
   stored += other.stored;
   duplicate += other.duplicate;

@@ -36,6 +36,9 @@ struct StepPoint {
                             ///< from its start time; 0 for a step that was settled before that
 };
 
+/// Of a step as it stands.
+StepPoint point_of(const StepView& view, std::uint64_t event);
+
 struct RankView {
   Rank rank = 0;
   bool reported = false;  ///< false: expected from the world size, never seen

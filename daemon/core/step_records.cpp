@@ -89,4 +89,9 @@ std::size_t StepRecords::byte_size() const {
   return bytes;
 }
 
+std::size_t StepRecords::block_bytes(Rank rank) const {
+  const std::size_t block = rank / kRanksPerBlock;
+  return block < blocks_.size() ? blocks_[block]->byte_size() : 0;
+}
+
 }  // namespace laggard::core

@@ -37,6 +37,8 @@ class StepRecords {
   std::size_t block_count() const { return blocks_.size(); }
   Block block(std::size_t b) const { return blocks_[b]; }
   std::size_t byte_size() const;
+  /// Bytes that the block of this rank holds.
+  std::size_t block_bytes(Rank rank) const;
 
  private:
   static constexpr std::uint32_t kEmpty = 0xffff'ffff;

@@ -90,13 +90,8 @@ struct Restored {
   std::vector<std::pair<AttemptId, std::vector<Stage>>> stages;
   std::vector<Layout> layouts;  ///< by id
   std::vector<SourceRow> sources;
-  struct StepInfo {
-    AttemptId attempt = 0;
-    Step step = 0;
-    StepState state = StepState::open;
-    UnixMs first_received = 0;
-  };
-  std::vector<StepInfo> unfinished;  ///< open steps, and per attempt the newest kHistoryPoints of any state
+  std::vector<std::pair<AttemptId, StepPoint>>
+      steps;  ///< open ones, and each attempt's newest kHistoryPoints
   std::vector<std::pair<AttemptId, std::map<StepState, std::uint64_t>>> steps_by_state;
 };
 

@@ -86,7 +86,7 @@ class Server::Loop {
 
  private:
   void run() {
-    core::UnixMs last_sweep = now_();
+    core::UnixMs last_sweep = now_(), listening_since = last_sweep;
     while (!stopping_) {
       if (!reading_) confirm_stopped_reading();
       const bool may_read = reading_ && !held_.has_value();
@@ -97,8 +97,9 @@ class Server::Loop {
       send_replies();
       retry_held();
       if (may_read && (items[1].revents & ZMQ_POLLIN) != 0) read_some();
+      if (!may_read) listening_since = now_();
       if (const core::UnixMs now = now_(); now - last_sweep > 5000) {
-        sessions_.drop_silent(now);
+        sessions_.drop_silent(now, listening_since);
         last_sweep = now;
       }
       publish_counts();

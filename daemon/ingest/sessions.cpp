@@ -88,19 +88,24 @@ std::optional<Message> Sessions::receive(std::string_view peer, std::string_view
 
   const auto known = by_key_.find(key);
   if (known == by_key_.end() || sessions_.at(known->second).source == 0) {
-    // A collector that has restarted knows nobody: the agent says Hello again and goes on where we were. A
-    // session that is still being welcomed is left to its welcome.
-    if (known == by_key_.end()) {
+    // A collector that has restarted knows nobody: the agent says Hello again and goes on where we were. So
+    // does one that took the welcome of its Hello before for that of its last one, and sends before it is
+    // welcomed.
+    if (known == by_key_.end() || envelope.body_case() == wire::Envelope::kBatch) {
       ++counts_.unknown_sessions;
-      refuse(key, "no Hello was said on this channel", true, out);
+      refuse(key, "no Hello was answered on this channel", true, out);
     }
     return std::nullopt;
   }
   Session& session = sessions_.at(known->second);
   session.last_heard = now;
   switch (envelope.body_case()) {
-    case wire::Envelope::kBatch:
-      return take_batch(session, envelope.batch());
+    case wire::Envelope::kBatch: {
+      std::optional<Message> message = take_batch(session, envelope.batch());
+      // One that builds on a message that was lost looks just so: a Hello says everything again.
+      if (!message.has_value()) refuse(key, "a batch that does not fit what was said before", true, out);
+      return message;
+    }
     case wire::Envelope::kHeartbeat: {
       wire::Envelope pong;
       pong.set_channel(key.second);
@@ -112,10 +117,10 @@ std::optional<Message> Sessions::receive(std::string_view peer, std::string_view
     }
     case wire::Envelope::kBye: {
       // Answered, so that an agent can know that no later source of the rank meets this one alive.
-      wire::Envelope pong;
-      pong.set_channel(key.second);
-      pong.mutable_heartbeat();
-      out.push_back(pack(key.first, pong));
+      wire::Envelope answer;
+      answer.set_channel(key.second);
+      answer.mutable_bye();
+      out.push_back(pack(key.first, answer));
       const ByeMessage message{session.source, envelope.bye().finished()};
       erase(session.id);
       return message;
@@ -310,10 +315,10 @@ void Sessions::drop_peer(const std::string& peer) {
   for (const SessionId id : gone) erase(id);
 }
 
-void Sessions::drop_silent(core::UnixMs now) {
+void Sessions::drop_silent(core::UnixMs now, core::UnixMs listening_since) {
   std::vector<SessionId> gone;
   for (const auto& [id, session] : sessions_)
-    if (now - session.last_heard > kForgetAfterMs) gone.push_back(id);
+    if (now - std::max(session.last_heard, listening_since) > kForgetAfterMs) gone.push_back(id);
   for (const SessionId id : gone) erase(id);
 }
 

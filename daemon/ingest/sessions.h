@@ -31,7 +31,7 @@ struct Counts {
   std::uint64_t messages_malformed = 0;  ///< no message of ours, or one that contradicts itself
   std::uint64_t hellos = 0;
   std::uint64_t hellos_refused = 0;
-  std::uint64_t unknown_sessions = 0;  ///< items on a channel without a Hello; the agent is told to say it
+  std::uint64_t unknown_sessions = 0;  ///< messages on a channel without a Hello; the agent is told to say it
   std::uint64_t items = 0;             ///< handed to the engine
   std::uint64_t replies_unsent = 0;    ///< the peer was gone or did not read
   std::uint64_t sessions = 0;          ///< open now
@@ -49,9 +49,10 @@ class Sessions {
                                  std::vector<Outgoing>& out);
   /// What to send for a reply of the engine; nothing when its session is gone.
   std::optional<Outgoing> answer(const Reply& reply);
-  /// Forgets a peer that can no longer be reached, and those not heard for long.
+  /// Forgets a peer that can no longer be reached, and those not heard for long. Nobody could be heard before
+  /// `listening_since`.
   void drop_peer(const std::string& peer);
-  void drop_silent(core::UnixMs now);
+  void drop_silent(core::UnixMs now, core::UnixMs listening_since);
 
   Counts counts() const;
   void count_unsent() { ++counts_.replies_unsent; }

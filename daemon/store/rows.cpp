@@ -300,6 +300,20 @@ std::map<core::StepState, std::uint64_t> count_by_state(Database& database, core
   return counts;
 }
 
+const std::string_view kPointColumns =
+    "step, state, present, expected, wall_max_ms, slowest_rank, culprit_rank";
+
+core::StepPoint read_point(Rows& rows) {
+  core::StepPoint point{.step = rows.integer()};
+  point.state = read_step_state(rows);
+  point.present = rows.as<std::uint32_t>();
+  point.expected = rows.as<std::uint32_t>();
+  point.wall_max_ms = rows.real();
+  point.slowest = read_rank_number(rows);
+  point.culprit = read_rank_number(rows);
+  return point;
+}
+
 core::StepView read_step(Rows& rows) {
   core::StepView view;
   core::StepBreakdown& step = view.breakdown;

@@ -51,6 +51,10 @@ core::SourceRow read_source(Rows& rows);
 
 void write(Statement& statement, core::AttemptId attempt, const core::StepView& view);
 /// The summary of a step, without its stages.
+/// A step's place in the history line, of a row with these columns.
+extern const std::string_view kPointColumns;
+core::StepPoint read_point(Rows& rows);
+
 core::StepView read_step(Rows& rows);
 core::StepState read_step_state(Rows& rows);
 std::map<core::StepState, std::uint64_t> count_by_state(Database& database, core::AttemptId attempt);

@@ -110,20 +110,14 @@ core::Restored Store::restore() {
 }
 
 void Store::restore_steps(core::Restored* restored) {
-  Statement unfinished(*database_,
-                       "SELECT step, state, first_received_unix_ms FROM steps "
-                       "WHERE attempt_id = ?1 AND state = 'open' "
-                       "UNION "
-                       "SELECT * FROM (SELECT step, state, first_received_unix_ms FROM steps "
-                       "WHERE attempt_id = ?1 ORDER BY step DESC LIMIT ?2) "
+  Statement points(*database_,
+                   "SELECT " + std::string(kPointColumns) +
+                       " FROM steps WHERE attempt_id = ?1 AND (state = 'open' OR step IN "
+                       "(SELECT step FROM steps WHERE attempt_id = ?1 ORDER BY step DESC LIMIT ?2)) "
                        "ORDER BY step");
   for (const core::AttemptRow& attempt : restored->attempts) {
-    Rows rows = unfinished.query(attempt.id, core::kHistoryPoints);
-    while (rows.next())
-      restored->unfinished.push_back({.attempt = attempt.id,
-                                      .step = rows.integer(),
-                                      .state = read_step_state(rows),
-                                      .first_received = rows.integer()});
+    Rows rows = points.query(attempt.id, core::kHistoryPoints);
+    while (rows.next()) restored->steps.emplace_back(attempt.id, read_point(rows));
     restored->steps_by_state.emplace_back(attempt.id, count_by_state(*database_, attempt.id));
   }
 }

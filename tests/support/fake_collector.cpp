@@ -82,6 +82,7 @@ void FakeCollector::Impl::on(const Channel& from, const wire::Envelope& envelope
     ReceivedSource& source = received.sources.at(sessions.at(from).source_id);
     source.said_bye = true;
     source.finished = envelope.bye().finished();
+    answer.mutable_bye();
   } else if (envelope.has_heartbeat()) {
     answer.mutable_heartbeat();
   } else {

@@ -56,7 +56,12 @@ std::optional<core::StoredStep> MemoryArchive::load(core::AttemptId attempt, Ste
 void MemoryArchive::commit(const core::Writes& writes) {
   for (const core::RunRow& row : writes.runs) runs[row.id] = row;
   for (const core::AttemptRow& row : writes.attempts) attempts[row.id] = row;
-  for (const core::RankRow& row : writes.ranks) ranks[{row.attempt, row.rank}] = row;
+  for (const core::RankRow& row : writes.ranks) {
+    core::RankRow& kept = ranks[{row.attempt, row.rank}];
+    const std::string settings = row.settings.empty() ? kept.settings : row.settings;
+    kept = row;
+    kept.settings = settings;
+  }
   for (const auto& [attempt, all] : writes.stages) stages[attempt] = all;
   for (const auto& [id, layout] : writes.layouts) layouts.push_back(*layout);
   for (const core::StepRow& row : writes.steps) {
@@ -77,7 +82,7 @@ core::Restored MemoryArchive::restored() const {
   for (const auto& [key, row] : sources) restored.sources.push_back(row);
   std::map<core::AttemptId, std::map<core::StepState, std::uint64_t>> by_state;
   for (const auto& [key, view] : views) {
-    restored.unfinished.push_back({key.first, key.second, view.state, view.first_received});
+    restored.steps.emplace_back(key.first, core::point_of(view, 0));
     if (view.state != core::StepState::open) ++by_state[key.first][view.state];
   }
   restored.steps_by_state.assign(by_state.begin(), by_state.end());

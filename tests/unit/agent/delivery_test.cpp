@@ -150,6 +150,17 @@ TEST_F(DeliveryTest, OnceDeliversEverythingOnceAndSaysWhatBecameOfEveryLine) {
   EXPECT_THAT(report_text(report), testing::HasSubstr("tail_cut.jsonl:10: torn record"));
 }
 
+TEST_F(DeliveryTest, EveryRankOfThousandsSaysBye) {
+  std::string lines;
+  for (int rank = 0; rank < 1000; ++rank)
+    lines += R"({"type":"update","rank":)" + std::to_string(rank) + R"(,"step":1,"wall_ms":1})" + "\n";
+  append(path_, lines);
+  EXPECT_EQ(deliver_once({path_}).undelivered(), 0u);
+  const Received received = collector_.received();
+  EXPECT_EQ(received.sources.size(), 1000u);
+  for (const auto& [id, source] : received.sources) EXPECT_TRUE(source.finished) << source.rank;
+}
+
 TEST_F(DeliveryTest, RotatedFilesThatAreNamedAreRead) {
   append(path_ + ".1", update(1));
   append(path_, update(2));
@@ -222,10 +233,10 @@ TEST_F(DeliveryTest, SaysOnceThatItIsConnectedAndWhichFilesItWaitsFor) {
     append(path_, update(1));
   });
   spdlog::set_default_logger(before);
-  EXPECT_THAT(log->lines(),
-              testing::UnorderedElementsAre("info: no file matches " + (dir_ / "rank*") + " yet; waiting",
-                                            "info: there is no file " + (dir_ / "named.jsonl") + " yet; waiting",
-                                            "info: connected to the collector at " + collector_.endpoint()));
+  EXPECT_THAT(log->lines(), testing::UnorderedElementsAre(
+                                "info: no file matches " + (dir_ / "rank*") + " yet; waiting",
+                                "info: there is no file " + (dir_ / "named.jsonl") + " yet; waiting",
+                                "info: connected to the collector at " + collector_.endpoint()));
 }
 
 TEST_F(DeliveryTest, OnceWithoutTheFileIsAnError) {

@@ -36,7 +36,7 @@ class SessionTest : public testing::Test {
         return "?";
     }
   }
-  void hear(const std::variant<Heartbeat, Welcome, Reject, Ack>& body) {
+  void hear(const decltype(Incoming::body)& body) {
     session_.on_message({7, body}, now_);
   }
   void welcome() { hear(Welcome{.committed_seq = source_.committed_seq(), .window_records = 100}); }

@@ -346,6 +346,79 @@ TEST_F(CollectorTest, AFailedCommitThatRecordsCameDuringIsGivenAgainWithThem) {
   EXPECT_EQ((archive.views.at({1, 1}).breakdown.present), 4U);
 }
 
+TEST_F(CollectorTest, ADuplicateIsNotAcknowledgedBeforeWhatItRepeatsIsDurable) {
+  auto sources = four_ranks();
+  EXPECT_EQ(acked(commit(1000), sources[0]), 1U);
+  sources[0].send(record(0, 1, 10), now);  // waits for the other ranks, not yet stored
+  sources[0].bye(false, now);
+  TestSource again(*collector, "job", 0, "later agent");
+  again.hello(now);
+  again.config(kSettings4, 4, now);
+  again.send(record(0, 1, 10), now);
+  EXPECT_EQ(acked(commit(1000), again), 1U);  // the config alone
+  now += 1000;
+  EXPECT_EQ(acked(commit(1000), again), 2U);
+}
+
+TEST_F(CollectorTest, AFailedCommitGivesAgainOnlyWhatItHad) {
+  auto sources = four_ranks();
+  for (Rank rank = 0; rank < 4; ++rank) sources[rank].send(record(rank, 1, 10), now);
+  commit();
+  sources[2].send(record(2, 2, 10), now);
+  (void)collector->collect(now, 0);
+  collector->not_committed();
+  const Writes again = collector->collect(now, 0);
+  EXPECT_TRUE(again.runs.empty());
+  EXPECT_TRUE(again.stages.empty());
+  ASSERT_EQ(again.ranks.size(), 1U);
+  EXPECT_EQ(again.ranks[0].rank, 2U);
+  EXPECT_TRUE(again.ranks[0].settings.empty());  // stored already
+}
+
+TEST_F(CollectorTest, ARankRowSaysNoMoreThanItsStoredRecords) {
+  auto sources = four_ranks();
+  for (Rank rank = 0; rank < 4; ++rank) sources[rank].send(record(rank, 1, 10), now);
+  sources[0].send(record(0, 2, 10), now);
+  commit(1000);
+  EXPECT_EQ((archive.ranks.at({1, 0}).last_step), 1);
+  EXPECT_EQ((archive.ranks.at({1, 0}).records), 1U);
+  restart();
+  sources[0].hello(now);
+  sources[0].send(record(0, 2, 10), now);
+  EXPECT_EQ(view()->counts.late, 0U);
+}
+
+TEST_F(CollectorTest, AnAttemptThatNobodyFeedsKeepsNoStepsButItsViews) {
+  auto sources = four_ranks();
+  for (Step step = 1; step <= 3; ++step)
+    for (Rank rank = 0; rank < 4; ++rank) sources[rank].send(record(rank, step, 10), now);
+  for (auto& source : sources) source.bye(true, now);
+  commit();
+  EXPECT_EQ(view()->newest->breakdown.step, 3);
+  restart();
+  EXPECT_EQ(view()->newest->breakdown.step, 3);
+  EXPECT_EQ(view()->settled->breakdown.stages.size(), 1U);
+  EXPECT_EQ(history().size(), 3U);
+  EXPECT_EQ(view()->median_wall_ms, 10);
+}
+
+TEST_F(CollectorTest, AByeCountsAlsoFromASourceThatWasGivenUp) {
+  auto sources = four_ranks();
+  for (Rank rank = 0; rank < 4; ++rank) sources[rank].send(record(rank, 1, 10), now);
+  now += 60'000;
+  collector->tick(now);
+  for (auto& source : sources) source.bye(true, now);
+  for (const RankView& rank : view()->ranks) EXPECT_TRUE(rank.finished) << rank.rank;
+}
+
+TEST_F(CollectorTest, NobodyIsGivenUpForTheTimeNobodyListened) {
+  auto sources = four_ranks();
+  for (Rank rank = 0; rank < 4; ++rank) sources[rank].send(record(rank, 1, 10), now);
+  now += 60'000;
+  collector->tick(now, now - 1000);
+  EXPECT_TRUE(view()->ranks[0].live);
+}
+
 TEST_F(CollectorTest, ARestartInTheMiddleGoesOnWithOpenSteps) {
   auto sources = four_ranks();
   for (Step step = 1; step <= 2; ++step)

@@ -195,14 +195,15 @@ TEST_F(StoreTest, ARestartFindsOpenStepsAndTheNewestOfEachAttempt) {
   store.commit(writes);
 
   const core::Restored restored = store.restore();
-  ASSERT_EQ(restored.unfinished.size(), core::kHistoryPoints + 2);
-  EXPECT_EQ(restored.unfinished[0].step, 3);
-  EXPECT_EQ(restored.unfinished[0].state, core::StepState::open);
-  EXPECT_EQ(restored.unfinished[0].first_received, 1'700'000'000'000);
-  EXPECT_EQ(restored.unfinished[1].step, kSteps - static_cast<Step>(core::kHistoryPoints));
-  EXPECT_EQ(restored.unfinished[core::kHistoryPoints].step, kSteps - 1);
-  EXPECT_EQ(restored.unfinished.back().attempt, 8);
-  EXPECT_EQ(restored.unfinished.back().state, core::StepState::partial);
+  ASSERT_EQ(restored.steps.size(), core::kHistoryPoints + 2);
+  EXPECT_EQ(restored.steps[0].second.step, 3);
+  EXPECT_EQ(restored.steps[0].second.state, core::StepState::open);
+  EXPECT_EQ(restored.steps[0].second.wall_max_ms, test::Sample::view(3)->breakdown.wall.max);
+  EXPECT_EQ(restored.steps[0].second.culprit, test::Sample::view(3)->breakdown.culprit->rank);
+  EXPECT_EQ(restored.steps[1].second.step, kSteps - static_cast<Step>(core::kHistoryPoints));
+  EXPECT_EQ(restored.steps[core::kHistoryPoints].second.step, kSteps - 1);
+  EXPECT_EQ(restored.steps.back().first, 8);
+  EXPECT_EQ(restored.steps.back().second.state, core::StepState::partial);
   using core::StepState;
   EXPECT_THAT(
       restored.steps_by_state,

@@ -1,0 +1,152 @@
+// Sessions, with the agent's own messages and no socket between.
+#include "daemon/ingest/sessions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/messages.h"
+#include "agent/rank_source.h"
+#include "daemon/base/limits.h"
+
+namespace laggard::ingest {
+namespace {
+
+using agent::RankSource;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::uint32_t kChannel = 7;
+
+agent::Hello hello_of(const std::string& id) {
+  return {.run = "job", .rank = 3, .source = {.id = id, .host = "node1", .origin = "/log/rank3.jsonl"}};
+}
+
+agent::ParsedLine update(Step step, const std::string& stage = "forward") {
+  agent::ParsedLine line;
+  line.kind = agent::LineKind::update;
+  line.rank = 3;
+  line.step = step;
+  line.layout_version = std::hash<std::string>()(stage);
+  line.layout.stream = {stage};
+  line.doubles = {10, 8};
+  return line;
+}
+
+class SessionsTest : public ::testing::Test {
+ protected:
+  std::optional<Message> receive(const std::string& bytes) {
+    std::vector<Outgoing> out;
+    auto message = sessions_.receive("peer", bytes, now_, out);
+    answers_.clear();
+    for (const Outgoing& each : out) answers_.push_back(*agent::decode(each.bytes));
+    return message;
+  }
+  SessionId greet(RankSource& source) { return std::get<HelloMessage>(*receive(source.hello())).session; }
+  /// Hands the engine's answer to the source; false when there is nobody to hand it to.
+  bool welcome(SessionId session, RankSource& source, core::SourceKey key) {
+    const auto out = sessions_.answer(WelcomeReply{session, {.source = key}});
+    if (!out.has_value()) return false;
+    return source.on_welcome(std::get<agent::Welcome>(agent::decode(out->bytes)->body));
+  }
+  bool is_told_to_greet_again() const {
+    return answers_.size() == 1 && std::holds_alternative<agent::Reject>(answers_[0].body) &&
+           std::get<agent::Reject>(answers_[0].body).hello_again;
+  }
+  std::string batch_of(RankSource& source, Step step, const std::string& stage = "forward") {
+    EXPECT_FALSE(source.add_update(update(step, stage)).has_value());
+    source.flush();
+    return *source.next_batch();
+  }
+
+  Sessions sessions_{"collector"};
+  core::UnixMs now_ = 1'000'000;
+  std::vector<agent::Incoming> answers_;
+};
+
+TEST_F(SessionsTest, ItemsGoToTheEngineOnceTheSourceIsWelcome) {
+  RankSource source(kChannel, hello_of("a"), {});
+  const SessionId session = greet(source);
+  EXPECT_THAT(answers_, IsEmpty());
+  ASSERT_TRUE(welcome(session, source, 42));
+  const auto message = receive(batch_of(source, 1));
+  ASSERT_TRUE(message.has_value());
+  EXPECT_EQ(std::get<ItemsMessage>(*message).source, 42);
+  EXPECT_EQ(std::get<ItemsMessage>(*message).items.count(), 1U);
+  EXPECT_EQ(sessions_.counts().items, 1U);
+}
+
+TEST_F(SessionsTest, ABatchWithoutAHelloAsksForOne) {
+  RankSource source(kChannel, hello_of("a"), {});
+  (void)source.hello();
+  EXPECT_TRUE(source.on_welcome({.window_records = 100}));
+  EXPECT_FALSE(receive(batch_of(source, 1)).has_value());
+  EXPECT_TRUE(is_told_to_greet_again());
+  EXPECT_EQ(sessions_.counts().unknown_sessions, 1U);
+}
+
+// The engine is slow: the agent has said Hello twice and takes the first welcome for the second one's.
+TEST_F(SessionsTest, ABatchBeforeTheWelcomeOfItsHelloIsNotSwallowed) {
+  RankSource source(kChannel, hello_of("a"), {});
+  const SessionId first = greet(source);
+  const SessionId second = greet(source);
+  EXPECT_TRUE(source.on_welcome({.window_records = 100}));
+  EXPECT_FALSE(receive(batch_of(source, 1)).has_value());
+  EXPECT_TRUE(is_told_to_greet_again());
+  EXPECT_FALSE(welcome(first, source, 42));  // nobody waits for this one any more
+  EXPECT_TRUE(welcome(second, source, 42));
+}
+
+TEST_F(SessionsTest, ABatchThatBuildsOnALostOneAsksForAHello) {
+  RankSource source(kChannel, hello_of("a"), {});
+  ASSERT_TRUE(welcome(greet(source), source, 42));
+  (void)batch_of(source, 1, "forward");  // lost on its way, and with it the names
+  const std::string behind = batch_of(source, 2, "backward");
+  EXPECT_FALSE(receive(behind).has_value());
+  EXPECT_TRUE(is_told_to_greet_again());
+  EXPECT_EQ(sessions_.counts().messages_malformed, 1U);
+}
+
+TEST_F(SessionsTest, AByeIsAnsweredAndEndsTheSession) {
+  RankSource source(kChannel, hello_of("a"), {});
+  ASSERT_TRUE(welcome(greet(source), source, 42));
+  const auto message = receive(agent::encode_bye(kChannel, true));
+  EXPECT_EQ(std::get<ByeMessage>(*message).source, 42);
+  EXPECT_TRUE(std::get<ByeMessage>(*message).finished);
+  ASSERT_THAT(answers_, SizeIs(1));
+  EXPECT_TRUE(std::holds_alternative<agent::Bye>(answers_[0].body));
+  EXPECT_EQ(sessions_.counts().sessions, 0U);
+}
+
+TEST_F(SessionsTest, ASourceHasOneSessionTheOneThatSaidHelloLast) {
+  RankSource source(kChannel, hello_of("a"), {}), again(kChannel + 1, hello_of("a"), {});
+  ASSERT_TRUE(welcome(greet(source), source, 42));
+  ASSERT_TRUE(welcome(greet(again), again, 42));
+  EXPECT_EQ(sessions_.counts().sessions, 1U);
+  const auto ack = sessions_.answer(core::AckInfo{.source = 42, .committed_seq = 5});
+  ASSERT_TRUE(ack.has_value());
+  EXPECT_EQ(agent::decode(ack->bytes)->channel, kChannel + 1);
+}
+
+TEST_F(SessionsTest, WhatIsNoMessageIsCounted) {
+  EXPECT_FALSE(receive("\xff\xff").has_value());
+  agent::Hello nameless = hello_of("a");
+  nameless.run = "";
+  RankSource source(kChannel, nameless, {});
+  EXPECT_FALSE(receive(source.hello()).has_value());
+  EXPECT_FALSE(is_told_to_greet_again());
+  EXPECT_EQ(sessions_.counts().messages_malformed, 1U);
+  EXPECT_EQ(sessions_.counts().hellos_refused, 1U);
+}
+
+TEST_F(SessionsTest, SilenceCountsOnlyWhileSomebodyListens) {
+  RankSource source(kChannel, hello_of("a"), {});
+  ASSERT_TRUE(welcome(greet(source), source, 42));
+  now_ += 100'000;
+  sessions_.drop_silent(now_, now_ - 1000);
+  EXPECT_EQ(sessions_.counts().sessions, 1U);
+  sessions_.drop_silent(now_, 0);
+  EXPECT_EQ(sessions_.counts().sessions, 0U);
+}
+
+}  // namespace
+}  // namespace laggard::ingest
