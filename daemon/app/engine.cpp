@@ -135,17 +135,6 @@ void Engine::commit_and_publish(core::UnixMs now) {
   if (changed_ && now - last_publish_ >= kPublishEveryMs) publish(now);
 }
 
-std::vector<ingest::Message> Engine::next_messages(bool may_take, bool stopping) {
-  const milliseconds wait{uncommitted_ && !storing_.is_busy() ? kCommitEveryMs : kPublishEveryMs};
-  if (may_take) return queue_.pop_all(stopping ? milliseconds(0) : wait);
-  // Nothing is taken: the queue fills, and the agents' windows behind it.
-  if (storing_.is_busy())
-    storing_.wait(wait);
-  else
-    std::this_thread::sleep_for(wait);
-  return {};
-}
-
 void Engine::handle(ingest::Message& message) {
   changed_ = uncommitted_ = true;
   if (const auto* hello = std::get_if<ingest::HelloMessage>(&message)) {

@@ -14,19 +14,6 @@ core::RankRow& rank_row(FakeAttempt& attempt, Rank rank) {
   return *attempt.ranks.insert(it, row);
 }
 
-core::StepPoint point_of(const core::StepView& view, std::uint64_t event) {
-  const core::StepBreakdown& step = view.breakdown;
-  core::StepPoint point{.step = step.step,
-                        .state = view.state,
-                        .present = step.present,
-                        .expected = view.expected,
-                        .wall_max_ms = step.wall.max,
-                        .slowest = step.slowest,
-                        .event = event};
-  if (step.culprit.has_value()) point.culprit = step.culprit->rank;
-  return point;
-}
-
 }  // namespace
 
 FakeAttempt& FakeStore::attempt(const std::string& run, std::uint32_t number, std::uint32_t world_size) {
