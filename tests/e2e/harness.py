@@ -151,9 +151,12 @@ class EndToEnd(unittest.TestCase):
         """Waits until the newest attempt has that many updates, over all ranks."""
 
         def met():
-            if self.run_status(collector, run) is None:
-                return False
-            ranks = collector.get(f"/api/v1/runs/{run}/ranks")["ranks"]
+            try:
+                ranks = collector.get(f"/api/v1/runs/{run}/ranks")["ranks"]
+            except urllib.error.HTTPError as error:
+                if error.code == 404:  # the run is not there, or nothing of it is stored yet
+                    return False
+                raise
             return sum(rank["records"] for rank in ranks) >= count
 
         wait_until(f"{count} updates of {run}", met)
