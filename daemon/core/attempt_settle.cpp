@@ -134,6 +134,7 @@ void Attempt::note_history(const OpenStep& step, std::uint64_t event) {
                   .expected = view->expected,
                   .wall_max_ms = breakdown.wall.max,
                   .slowest = breakdown.slowest,
+                  .near_tie = breakdown.near_tie,
                   .event = event};
   if (breakdown.culprit.has_value()) point.culprit = breakdown.culprit->rank;
   if (const auto it = history_.find(number); it != history_.end()) forget_history(it);

@@ -22,6 +22,7 @@ core::StepPoint point_of(const core::StepView& view, std::uint64_t event) {
                         .expected = view.expected,
                         .wall_max_ms = step.wall.max,
                         .slowest = step.slowest,
+                        .near_tie = step.near_tie,
                         .event = event};
   if (step.culprit.has_value()) point.culprit = step.culprit->rank;
   return point;
