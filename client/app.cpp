@@ -38,7 +38,7 @@ void set_up(CLI::App& app, Context& context) {
   app.footer(
       "RUN is the name of a run; NAME@2 means its second attempt, without a number the newest.\n"
       "Exit codes: 0 fine, 1 the runs of a report do not match or an import left something out,\n"
-      "2 usage, 3 no collector there, 4 no such data, 5 anything else.\n\n"
+      "2 usage, 3 no collector there or not ready, 4 no such data, 5 anything else.\n\n"
       "Example: laggard status job --watch");
   add_commands(app, context);
 }
@@ -113,11 +113,9 @@ ExitCode run(std::vector<std::string> arguments, const Console& console) {
     }
     return context.exit_code;
   } catch (const OutputClosed&) {
-    return ExitCode::fine;
+    return context.exit_code;
   } catch (const Failure& failure) {
     return failed(failure.code(), failure.what(), console);
-  } catch (const Error& error) {
-    return failed(ExitCode::usage, error.what(), console);
   } catch (const std::exception& error) {
     return failed(ExitCode::failed, error.what(), console);
   }

@@ -11,33 +11,33 @@ using Json = nlohmann::ordered_json;
 // A run's settings may be as deep as the limit, and stand inside an answer's own objects.
 constexpr int kMaxDepth = limits::kMaxJsonDepth + 16;
 
-ExitCode code_of(unsigned status) {
-  switch (status) {
-    case 400:
-    case 413:
-    case 422:
-      return ExitCode::usage;
-    case 404:
-      return ExitCode::no_such_data;
-    default:
-      return ExitCode::unreachable;
-  }
+ExitCode code_of(unsigned status, const std::string& code) {
+  if (status == 404) return ExitCode::no_such_data;
+  if (status >= 400 && status < 500) return ExitCode::usage;
+  return code == "not_ready" || code == "too_many" ? ExitCode::unreachable : ExitCode::failed;
 }
 
 // What to do next, in commands: the collector's own advice is for those who speak HTTP.
-std::string advice_for(const Json& code) {
+std::string advice_for(const std::string& code) {
   if (code == "no_such_run") return "; laggard runs lists them";
   if (code == "no_such_attempt") return "; laggard runs says how many it has";
   if (code == "no_such_step") return "; laggard steps lists them";
   return "";
 }
 
-std::string sentence_of(const std::string& body) {
+struct Refusal {
+  std::string code, sentence;  // "" for what no collector would say
+};
+
+Refusal refusal_of(const std::string& body) {
   const Json json = parse_json(body);
-  if (!json.is_object() || !json.contains("error")) return "";
+  if (!json.is_object() || !json.contains("error")) return {};
   const Json& error = json["error"];
-  if (!error.is_object() || !error.contains("message") || !error["message"].is_string()) return "";
-  return error["message"].get<std::string>() + (error.contains("code") ? advice_for(error["code"]) : "");
+  if (!error.is_object() || !error.contains("message") || !error["message"].is_string()) return {};
+  Refusal refusal;
+  if (error.contains("code") && error["code"].is_string()) refusal.code = error["code"].get<std::string>();
+  refusal.sentence = error["message"].get<std::string>() + advice_for(refusal.code);
+  return refusal;
 }
 
 }  // namespace
@@ -49,13 +49,15 @@ Json parse_json(std::string_view text) {
 
 void Collector::check(const HttpAnswer& answer) const {
   if (answer.status == 200) return;
-  const std::string sentence = sentence_of(answer.body);
+  const Refusal refusal = refusal_of(answer.body);
   // A 404 without a sentence of the collector's is some other server's.
-  if (sentence.empty()) {
-    throw Failure(ExitCode::unreachable, "what answers at " + address() + " is no collector: HTTP status " +
-                                             std::to_string(answer.status));
+  if (refusal.sentence.empty()) {
+    throw NoAnswer(ExitCode::unreachable, "what answers at " + address() + " is no collector: HTTP status " +
+                                              std::to_string(answer.status));
   }
-  throw Failure(code_of(answer.status), sentence);
+  const ExitCode code = code_of(answer.status, refusal.code);
+  if (code == ExitCode::usage) throw Failure(code, refusal.sentence);
+  throw NoAnswer(code, refusal.sentence);
 }
 
 Json Collector::ask(const HttpRequest& request, std::chrono::seconds timeout) const {
@@ -63,7 +65,7 @@ Json Collector::ask(const HttpRequest& request, std::chrono::seconds timeout) co
   check(answer);
   Json json = parse_json(answer.body);
   if (json.is_discarded()) {
-    throw Failure(ExitCode::unreachable, "what answers at " + address() + " is no collector: no JSON");
+    throw NoAnswer(ExitCode::unreachable, "what answers at " + address() + " is no collector: no JSON");
   }
   return json;
 }

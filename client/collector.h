@@ -15,8 +15,8 @@ namespace laggard::client {
 /// any answer is left out: writing it out again would exhaust the stack.
 nlohmann::ordered_json parse_json(std::string_view text);
 
-/// All functions throw Failure: unreachable, no_such_data (404) or usage (400, 422), with the collector's own
-/// sentence where it gave one, and with a command that helps.
+/// All functions throw Failure with the collector's own sentence where it gave one, and with a command that
+/// helps: usage when the request was refused, else NoAnswer (unreachable, no_such_data, failed).
 class Collector {
  public:
   explicit Collector(const std::string& address) : endpoint_(parse_endpoint(address)) {}
@@ -26,7 +26,8 @@ class Collector {
   /// The body as it comes, piece by piece.
   void stream(const std::string& target, const Sink& sink) const;
   std::unique_ptr<EventStream> events(const std::string& target) const {
-    return std::make_unique<EventStream>(endpoint_, target);
+    return std::make_unique<EventStream>(endpoint_, target,
+                                         [this](const HttpAnswer& answer) { check(answer); });
   }
   const std::string& address() const { return endpoint_.text; }
 

@@ -12,9 +12,9 @@ enum class ExitCode {
   fine = 0,
   condition = 1,  ///< the runs of a report do not match, or an import left something out
   usage = 2,
-  unreachable = 3,  ///< no collector there, or it does not answer as one
+  unreachable = 3,  ///< no collector there, it does not answer as one, or it is not ready for an answer
   no_such_data = 4,
-  failed = 5  ///< anything else: the disk is full, a file cannot be read
+  failed = 5  ///< anything else: a query took too long, the disk is full, a file cannot be read
 };
 
 /// A command that cannot go on: a sentence for the person, a code for the script.
@@ -25,6 +25,12 @@ class Failure : public Error {
 
  private:
   ExitCode code_;
+};
+
+/// There is no answer at this moment, and there may be one later: whoever waits for it asks again.
+class NoAnswer : public Failure {
+ public:
+  using Failure::Failure;
 };
 
 }  // namespace laggard::client

@@ -1,8 +1,10 @@
 #include "client/commands/commands.h"
 
 #include <CLI/CLI.hpp>
+#include <fstream>
+#include <sstream>
 
-#include "client/views/fields.h"
+#include "client/views/views.h"
 
 namespace laggard::client {
 
@@ -58,6 +60,24 @@ std::string stored_steps(const Collector& collector, const RunRef& run) {
   const auto first = one_step(""), last = one_step("&newest=1");
   if (!first || !last) return "no step is stored yet";
   return "stored are steps " + std::to_string(*first) + " to " + std::to_string(*last);
+}
+
+std::string nothing_to_show(const Collector& collector, const Json& run) {
+  RunRef ref{text(at(run, "run")), std::nullopt};
+  if (const auto attempt = integer(at(run, "attempt"))) ref.attempt = static_cast<std::uint32_t>(*attempt);
+  return "run \"" + ref.name + "\", attempt " + text(at(run, "attempt")) +
+         ", has nothing to show: " + report_window_text(run) + "; " + stored_steps(collector, ref);
+}
+
+Profile read_profile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) throw Failure(ExitCode::failed, "cannot read the profile " + path);
+  try {
+    return parse_profile(text.str(), path);
+  } catch (const Error& error) {
+    throw Failure(ExitCode::usage, error.what());
+  }
 }
 
 void no_step(const Collector& collector, const RunRef& run, const StepRange& range) {

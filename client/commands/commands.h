@@ -10,6 +10,7 @@
 #include "client/failure.h"
 #include "client/render/output.h"
 #include "client/run_ref.h"
+#include "daemon/base/profile.h"
 
 namespace CLI {
 class App;
@@ -52,8 +53,13 @@ struct StepRange {
 
 /// "stored are steps 1 to 20", for those who asked for others.
 std::string stored_steps(const Collector& collector, const RunRef& run);
+/// Why a run's figures in a report or in the answer of stages are of no step, and which steps there are.
+std::string nothing_to_show(const Collector& collector, const nlohmann::ordered_json& run);
 /// Throws Failure (no_such_data): the run has no step in the range.
 [[noreturn]] void no_step(const Collector& collector, const RunRef& run, const StepRange& range);
+
+/// A profile from a file. Throws Failure: failed when it cannot be read, usage when it says what it must not.
+Profile read_profile(const std::string& path);
 
 void add_runs(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);

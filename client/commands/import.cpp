@@ -7,12 +7,12 @@
 #include <memory>
 
 #include "agent/agent.h"
+#include "agent/utf8.h"
 #include "client/commands/commands.h"
 #include "client/render/json_text.h"
 #include "client/render/number.h"
 #include "client/render/text.h"
 #include "client/views/views.h"
-#include "daemon/base/profile.h"
 
 namespace laggard::client {
 namespace {
@@ -118,10 +118,10 @@ View view_of(const agent::DeliveryReport& report, const std::vector<std::string>
 }
 
 // What is wrong with the delivery as a whole, if anything.
-void check(const agent::DeliveryReport& report, const std::string& ingest) {
+std::optional<Failure> trouble_of(const agent::DeliveryReport& report, const std::string& ingest) {
   if (!report.collector_reached) {
-    throw Failure(ExitCode::unreachable,
-                  "the collector takes no records at " + ingest + ": is that address reachable from here?");
+    return Failure(ExitCode::unreachable,
+                   "the collector takes no records at " + ingest + ": is that address reachable from here?");
   }
   std::uint64_t accepted = 0, unacknowledged = 0;
   for (const agent::FileReport& file : report.files) {
@@ -130,22 +130,22 @@ void check(const agent::DeliveryReport& report, const std::string& ingest) {
     for (const agent::RankReport& rank : file.ranks)
       if (rank.refusal.empty()) unacknowledged += rank.undelivered;
   }
-  if (accepted == 0) throw Failure(ExitCode::no_such_data, "none of the lines is a record");
-  if (unacknowledged > 0) {
-    throw Failure(
-        ExitCode::unreachable,
-        std::to_string(unacknowledged) + " records were not acknowledged; importing again stores each once");
-  }
+  if (accepted == 0) return Failure(ExitCode::no_such_data, "none of the lines is a record");
+  if (unacknowledged == 0) return std::nullopt;
+  return Failure(
+      ExitCode::unreachable,
+      std::to_string(unacknowledged) + " records were not acknowledged; importing again stores each once");
 }
 
 void import_files(Context& context, const ImportOptions& options) {
+  if (!agent::is_utf8(options.run)) throw Failure(ExitCode::usage, "the run's name is not UTF-8");
   const Collector collector = context.collector();
   agent::DeliveryOptions delivery;
   delivery.collector = text(at(collector.get("/api/v1/status"), "ingest"));
   delivery.run = options.run;
   delivery.files = options.files;
   delivery.once = true;
-  if (!options.profile.empty()) delivery.stages = agent::stages_of(load_profile(options.profile));
+  if (!options.profile.empty()) delivery.stages = agent::stages_of(read_profile(options.profile));
   const bool progress = context.console.terminal().redraws;
   if (progress) {
     delivery.on_progress = [&context](const agent::DeliveryProgress& now) {
@@ -160,13 +160,16 @@ void import_files(Context& context, const ImportOptions& options) {
   const agent::DeliveryReport report = agent::deliver_files(delivery);
   if (progress) context.console.err("\r\x1b[K");
   const auto left_out = left_out_of(report);
+  const std::optional<Failure> trouble = trouble_of(report, delivery.collector);
+  // Before anything is shown: whoever reads that may have gone, and the code is to be right all the same.
+  if (!left_out.empty()) context.exit_code = ExitCode::condition;
+  if (trouble.has_value()) context.exit_code = trouble->code();
   context.show(view_of(report, left_out));
   // These forms have a row a file and no place for sentences.
   if (context.format() == Format::csv || context.format() == Format::jsonl)
     for (const std::string& sentence : left_out)
       context.console.err("laggard: " + printable(sentence) + '\n');
-  check(report, delivery.collector);
-  if (!left_out.empty()) context.exit_code = ExitCode::condition;
+  if (trouble.has_value()) throw *trouble;
 }
 
 }  // namespace

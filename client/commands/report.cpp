@@ -4,7 +4,6 @@
 #include "client/commands/commands.h"
 #include "client/render/text.h"
 #include "client/views/views.h"
-#include "daemon/base/profile.h"
 
 namespace laggard::client {
 namespace {
@@ -39,11 +38,7 @@ std::vector<std::string> empty_runs(const Collector& collector, const Json& repo
   if (!runs.is_array()) return sentences;
   for (const Json& run : runs) {
     if (integer(at(run, "steps")) != 0) continue;
-    RunRef ref{text(at(run, "run")), std::nullopt};
-    if (const auto attempt = integer(at(run, "attempt"))) ref.attempt = static_cast<std::uint32_t>(*attempt);
-    sentences.push_back("run \"" + ref.name + "\", attempt " + text(at(run, "attempt")) +
-                        ", has nothing to report: " + report_window_text(run) + "; " +
-                        stored_steps(collector, ref));
+    sentences.push_back(nothing_to_show(collector, run));
   }
   return sentences;
 }
@@ -55,18 +50,18 @@ void show_report(Context& context, const ReportOptions& options) {
   if (options.range.from) body["from"] = *options.range.from;
   if (options.range.to) body["to"] = *options.range.to;
   if (!options.profile.empty()) {
-    profile = load_profile(options.profile);
+    profile = read_profile(options.profile);
     body["profile"] = json_of(profile);
   }
   const Collector collector = context.collector();
   const Json report = collector.post("/api/v1/report", body);
   const auto empty = empty_runs(collector, report);
-  if (empty.empty() || empty.size() < at(report, "runs").size())
-    context.show(report_view(report, profile.stage_order));
   const Json& match = at(report, "match");
   if (truth(at(match, "checked")) && !truth(at(match, "pass"))) context.exit_code = ExitCode::condition;
-  for (const std::string& sentence : empty) context.console.err("laggard: " + printable(sentence) + '\n');
   if (!empty.empty()) context.exit_code = ExitCode::no_such_data;
+  if (empty.empty() || empty.size() < at(report, "runs").size())
+    context.show(report_view(report, profile.stage_order));
+  for (const std::string& sentence : empty) context.console.err("laggard: " + printable(sentence) + '\n');
 }
 
 }  // namespace

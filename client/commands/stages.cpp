@@ -21,7 +21,8 @@ void add_stages(CLI::App& app, Context& context) {
     const Collector collector = context.collector();
     const RunRef run = parse_run(options->run);
     const Json stages = collector.get(run_target(run, "/stages", options->range.query()));
-    if (integer(at(stages, "steps")) == 0) no_step(collector, run, options->range);
+    if (integer(at(stages, "steps")) == 0)
+      throw Failure(ExitCode::no_such_data, nothing_to_show(collector, stages));
     context.show(stages_view(stages));
   });
 }

@@ -29,7 +29,6 @@ class LiveEvents {
  public:
   LiveEvents(const Collector& collector, const RunRef& run) : collector_(collector), run_(run) {}
 
-  bool connected() const { return stream_ != nullptr; }
   /// Opens the stream unless it is open. Returns what to tell the person, "" for nothing. Throws Failure.
   std::string connect() {
     if (stream_) return "";
@@ -40,13 +39,7 @@ class LiveEvents {
     if (restarted) last_id_.clear();
     std::string target = "/api/v1/events?run=" + percent_encoded(run_.name);
     if (!last_id_.empty()) target += "&after=" + percent_encoded(last_id_);
-    try {
-      stream_ = collector_.events(target);
-    } catch (const Failure& failure) {
-      if (!restarted || failure.code() != ExitCode::no_such_data) throw;
-      // It has begun with an empty database, and gets everything again from the agents.
-      throw Failure(ExitCode::unreachable, "the collector has restarted without this run");
-    }
+    stream_ = collector_.events(target);
     incarnation_ = now;
     if (first) return "";
     return restarted
@@ -80,14 +73,13 @@ void print_event(const Context& context, const RunRef& run, const ServerEvent& e
                       '\n');
 }
 
-// Whoever types a collector, an agent and a watch one after the other is faster than the first record.
-void await_run(const Context& context, const Collector& collector, const RunRef& run) {
+// The run's first status. Whoever types a collector, an agent and a watch one after the other is faster than
+// the first record.
+Json await_run(const Context& context, const Collector& collector, const RunRef& run) {
   for (bool told = false;; told = true) {
     try {
-      collector.get(run_target(run), kPatience);
-      return;
-    } catch (const Failure& failure) {
-      if (failure.code() != ExitCode::unreachable && failure.code() != ExitCode::no_such_data) throw;
+      return collector.get(run_target(run), kPatience);
+    } catch (const NoAnswer& failure) {
       if (!told)
         context.console.err("laggard: " + printable(failure.what()) + "\nWaiting for it; Ctrl-C ends.\n");
     }
@@ -97,20 +89,22 @@ void await_run(const Context& context, const Collector& collector, const RunRef&
 
 using Print = std::function<void(const std::vector<ServerEvent>&)>;
 
-// Hands on what comes, also across a collector that goes and comes back.
+// Hands on what comes, also across a collector that goes and comes back, and a run that is not there for a
+// while because the collector has begun again without its database.
 [[noreturn]] void watch_events(const Context& context, const Collector& collector, const RunRef& run,
                                const Print& print) {
   LiveEvents events(collector, run);
-  events.connect();
+  std::string trouble;
   while (true) {
     try {
       const std::string notice = events.connect();
       if (!notice.empty()) context.console.err("laggard: " + notice + '\n');
+      trouble.clear();
       if (const auto news = events.wait(kRedraw); !news.empty()) print(news);
-    } catch (const Failure& failure) {
-      if (failure.code() != ExitCode::unreachable) throw;
-      if (events.connected())
+    } catch (const NoAnswer& failure) {
+      if (trouble != failure.what())
         context.console.err("laggard: " + printable(failure.what()) + "; trying again\n");
+      trouble = failure.what();
       events.disconnect();
       std::this_thread::sleep_for(kRetry);
     }
@@ -124,12 +118,13 @@ using Print = std::function<void(const std::vector<ServerEvent>&)>;
 }
 
 // For a terminal that cannot be written over: one screen below the other, whenever there is a step.
-[[noreturn]] void watch_screens(const Context& context, const Collector& collector, const RunRef& run) {
+[[noreturn]] void watch_screens(const Context& context, const Collector& collector, const RunRef& run,
+                                const Json& first) {
   const auto show = [&](const Json& status) {
     context.show(status_view(status, context.console.terminal().columns));
     context.console.out("\n");
   };
-  show(collector.get(run_target(run), kPatience));
+  show(first);
   watch_events(context, collector, run,
                [&](const std::vector<ServerEvent>&) { show(collector.get(run_target(run), kPatience)); });
 }
@@ -137,10 +132,8 @@ using Print = std::function<void(const std::vector<ServerEvent>&)>;
 /// Draws the newest status the collector gave, with a line above it.
 class StatusScreen {
  public:
-  StatusScreen(const Context& context, const Collector& collector, const RunRef& run)
-      : context_(context), collector_(collector), run_(run) {
-    update();
-  }
+  StatusScreen(const Context& context, const Collector& collector, const RunRef& run, Json first)
+      : context_(context), collector_(collector), run_(run), status_(std::move(first)) {}
 
   /// Asks for the status. Throws Failure.
   void update() { status_ = collector_.get(run_target(run_), kPatience); }
@@ -191,10 +184,10 @@ class StatusScreen {
   Clock::time_point told_;
 };
 
-[[noreturn]] void watch_screen(const Context& context, const Collector& collector, const RunRef& run) {
+[[noreturn]] void watch_screen(const Context& context, const Collector& collector, const RunRef& run,
+                               Json first) {
   LiveEvents events(collector, run);
-  events.connect();
-  StatusScreen screen(context, collector, run);
+  StatusScreen screen(context, collector, run, std::move(first));
   const AlternateScreen alternate;
   for (auto contact = Clock::now();;) {
     const auto drawn = Clock::now();
@@ -204,12 +197,10 @@ class StatusScreen {
       contact = Clock::now();
       screen.draw("");
       events.wait(kRedraw);
-    } catch (const Failure& failure) {
-      if (failure.code() != ExitCode::unreachable) throw;
+    } catch (const NoAnswer& failure) {
       events.disconnect();
       const auto since = std::chrono::duration_cast<milliseconds>(Clock::now() - contact);
-      screen.draw("no news from the collector at " + collector.address() + " for " + age(since.count()) +
-                  ": this is its last answer; trying again");
+      screen.draw("this is the last answer, " + age(since.count()) + " old; trying again: " + failure.what());
       std::this_thread::sleep_for(kRetry);
     }
     std::this_thread::sleep_until(drawn + kFastest);
@@ -224,11 +215,11 @@ void watch_run(const Context& context, const RunRef& run) {
   if (format != Format::table && format != Format::jsonl) {
     throw Failure(ExitCode::usage, "--watch writes -o table or -o jsonl");
   }
-  await_run(context, collector, run);
+  const Json first = await_run(context, collector, run);
   const Terminal terminal = context.console.terminal();
   if (terminal.present && format == Format::table) {
-    if (terminal.redraws) watch_screen(context, collector, run);
-    watch_screens(context, collector, run);
+    if (terminal.redraws) watch_screen(context, collector, run, first);
+    watch_screens(context, collector, run, first);
   }
   watch_lines(context, collector, run);
 }

@@ -13,7 +13,7 @@
 
 namespace laggard::client {
 
-/// The answer is read piece by piece into one buffer. Every step throws Failure (unreachable).
+/// The answer is read piece by piece into one buffer. Every step throws NoAnswer (unreachable).
 class Connection {
  public:
   explicit Connection(const Endpoint& endpoint);
@@ -41,13 +41,19 @@ class Connection {
   template <class Start>
   void wait_for(Start start, std::chrono::seconds timeout);
   [[noreturn]] void lost(const std::string& why) const;
+  [[noreturn]] void too_slow(std::chrono::seconds timeout) const;
 
   Endpoint endpoint_;
+  bool connected_ = false;
   boost::asio::io_context io_;
   boost::beast::tcp_stream stream_{io_};
   boost::beast::flat_buffer buffer_;
   boost::beast::http::response_parser<boost::beast::http::buffer_body> parser_;
   std::array<char, 65536> piece_{};
 };
+
+/// The answer whose head was read. A sink gets the body of a 200 piece by piece; any other body is kept, and
+/// throws Failure when it is too large for that.
+HttpAnswer rest_of_answer(Connection& connection, std::chrono::seconds timeout, const Sink& sink = nullptr);
 
 }  // namespace laggard::client

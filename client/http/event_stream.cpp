@@ -35,15 +35,11 @@ struct EventStream::Impl {
   bool ended = false;
 };
 
-EventStream::EventStream(const Endpoint& endpoint, const std::string& target)
+EventStream::EventStream(const Endpoint& endpoint, const std::string& target,
+                         const std::function<void(const HttpAnswer&)>& refused)
     : impl_(std::make_unique<Impl>(endpoint)) {
   impl_->connection.exchange({.method = "GET", .target = target, .body = {}}, kConnectTimeout);
-  if (impl_->connection.status() != 200) {
-    const bool absent = impl_->connection.status() == 404;
-    throw Failure(absent ? ExitCode::no_such_data : ExitCode::unreachable,
-                  "the collector at " + endpoint.text + " refuses its events: HTTP status " +
-                      std::to_string(impl_->connection.status()));
-  }
+  if (impl_->connection.status() != 200) refused(rest_of_answer(impl_->connection, kConnectTimeout));
   impl_->connection.io().restart();
   impl_->read_on();
 }
@@ -57,7 +53,7 @@ std::vector<ServerEvent> EventStream::wait(std::chrono::milliseconds limit) {
   // What came before the end is still news.
   if (!impl_->events.empty()) return std::exchange(impl_->events, {});
   if (impl_->ended || Clock::now() - impl_->last_bytes > kSilence) {
-    throw Failure(ExitCode::unreachable, "the collector has ended the stream of events");
+    throw NoAnswer(ExitCode::unreachable, "the collector has ended the stream of events");
   }
   return {};
 }

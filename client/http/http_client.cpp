@@ -5,6 +5,7 @@
 
 #include "client/failure.h"
 #include "client/http/connection.h"
+#include "daemon/base/limits.h"
 
 namespace laggard::client {
 namespace {
@@ -17,6 +18,8 @@ using boost::system::error_code;
 // An answer that is kept in memory is never larger; the largest, a step of 10,000 ranks, has about 30 MB.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{256} << 20;
 
+static_assert(std::chrono::milliseconds(limits::kReportMs) + std::chrono::seconds(10) < kAnswerTimeout);
+
 bool is_end_of_piece(const error_code& error) { return error == http::error::need_buffer; }
 
 }  // namespace
@@ -28,17 +31,24 @@ void Connection::wait_for(Start start, std::chrono::seconds timeout) {
   start([&result](const error_code& error, auto&&...) { result = error; });
   io_.restart();
   io_.run();
-  if (result && !is_end_of_piece(result)) {
-    lost(result == beast::error::timeout ? "no answer in " + std::to_string(timeout.count()) + " s"
-                                         : result.message());
-  }
+  if (!result || is_end_of_piece(result)) return;
+  if (result == beast::error::timeout) too_slow(timeout);
+  lost(result.message());
 }
 
 void Connection::lost(const std::string& why) const {
-  throw Failure(ExitCode::unreachable,
-                "cannot reach the collector at " + endpoint_.text + ": " + why +
-                    ". Is laggardd running there? Name another one with --collector or "
-                    "LAGGARD_COLLECTOR.");
+  throw NoAnswer(ExitCode::unreachable,
+                 "cannot reach the collector at " + endpoint_.text + ": " + why +
+                     ". Is laggardd running there? Name another one with --collector or "
+                     "LAGGARD_COLLECTOR.");
+}
+
+void Connection::too_slow(std::chrono::seconds timeout) const {
+  const std::string time = std::to_string(timeout.count()) + " s";
+  if (!connected_) lost("no answer in " + time);
+  throw NoAnswer(ExitCode::unreachable, "the collector at " + endpoint_.text +
+                                            " takes connections, but has " + "not answered in " + time +
+                                            ": is it stopped or overloaded?");
 }
 
 Connection::Connection(const Endpoint& endpoint) : endpoint_(endpoint) {
@@ -48,6 +58,7 @@ Connection::Connection(const Endpoint& endpoint) : endpoint_(endpoint) {
   const auto found = resolver.resolve(endpoint.host, endpoint.port, error);
   if (error) lost(error.message());
   wait_for([&](auto done) { stream_.async_connect(found, std::move(done)); }, kConnectTimeout);
+  connected_ = true;
 }
 
 void Connection::exchange(const HttpRequest& request, std::chrono::seconds timeout) {
@@ -55,7 +66,7 @@ void Connection::exchange(const HttpRequest& request, std::chrono::seconds timeo
   message.method_string(request.method);
   message.target(request.target);
   message.version(11);
-  message.set(http::field::host, endpoint_.host + ":" + endpoint_.port);
+  message.set(http::field::host, host_field(endpoint_));
   message.set(http::field::user_agent, "laggard");
   message.set(http::field::connection, "close");
   if (!request.body.empty()) message.set(http::field::content_type, "application/json");
@@ -79,21 +90,24 @@ std::string_view Connection::read_piece(std::chrono::seconds timeout) {
   return {};
 }
 
-HttpAnswer send_request(const Endpoint& endpoint, const HttpRequest& request, const Sink& sink,
-                        std::chrono::seconds timeout) {
-  Connection connection(endpoint);
-  connection.exchange(request, timeout);
+HttpAnswer rest_of_answer(Connection& connection, std::chrono::seconds timeout, const Sink& sink) {
   HttpAnswer answer{.status = connection.status(), .body = {}};
   const bool to_sink = sink && answer.status == 200;
   for (auto piece = connection.read_piece(timeout); !piece.empty(); piece = connection.read_piece(timeout)) {
     if (to_sink) {
       sink(piece);
     } else if (answer.body.append(piece).size() > kMaxAnswerBytes) {
-      throw Failure(ExitCode::failed,
-                    "the answer of " + endpoint.text + " is larger than 256 MiB: ask for less");
+      throw Failure(ExitCode::failed, "the collector's answer is larger than 256 MiB: ask for less");
     }
   }
   return answer;
+}
+
+HttpAnswer send_request(const Endpoint& endpoint, const HttpRequest& request, const Sink& sink,
+                        std::chrono::seconds timeout) {
+  Connection connection(endpoint);
+  connection.exchange(request, timeout);
+  return rest_of_answer(connection, timeout, sink);
 }
 
 }  // namespace laggard::client

@@ -21,15 +21,15 @@ struct HttpAnswer {
   std::string body;  ///< empty when a sink has taken it
 };
 
-/// How long a server may take for its first byte and between two pieces of an answer. It ends slow
-/// queries itself before that.
+/// How long a server may take for its first byte and between two pieces of an answer. The collector gives up
+/// a report before that (limits::kReportMs) and says why.
 inline constexpr std::chrono::seconds kAnswerTimeout{60};
 inline constexpr std::chrono::seconds kConnectTimeout{5};
 
 using Sink = std::function<void(std::string_view)>;
 
 /// Sends the request on a connection of its own. With a sink, the body of a 200 goes there piece by piece as
-/// it arrives. Throws Failure (unreachable) when there is no connection or it ends inside the answer.
+/// it arrives. Throws NoAnswer (unreachable) when there is no connection or it ends inside the answer.
 HttpAnswer send_request(const Endpoint& endpoint, const HttpRequest& request, const Sink& sink = nullptr,
                         std::chrono::seconds timeout = kAnswerTimeout);
 

@@ -44,6 +44,11 @@ Endpoint parse_endpoint(const std::string& text) {
   return endpoint;
 }
 
+std::string host_field(const Endpoint& endpoint) {
+  const bool is_ipv6 = endpoint.host.find(':') != std::string::npos;
+  return (is_ipv6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" + endpoint.port;
+}
+
 std::string percent_encoded(std::string_view text) {
   std::string out;
   for (const char c : text) {

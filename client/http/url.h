@@ -16,6 +16,9 @@ struct Endpoint {
 /// Failure (usage) for anything else.
 Endpoint parse_endpoint(const std::string& text);
 
+/// HOST:PORT as the Host field of a request has it.
+std::string host_field(const Endpoint& endpoint);
+
 /// The text as one part of a URL's path or query: all but letters, digits and -._~ as %XX.
 std::string percent_encoded(std::string_view text);
 

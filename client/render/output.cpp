@@ -21,12 +21,12 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t indent, c
 std::string as_text(const Facts& facts, const OutputStyle& style) {
   std::size_t indent = 0;
   for (const Fact& fact : facts) {
-    if (!fact.label.empty()) indent = std::max(indent, display_width(fact.label) + 2);
+    if (!fact.label.empty()) indent = std::max(indent, display_width(printable(fact.label)) + 2);
   }
   std::string out;
   for (const Fact& fact : facts) {
-    std::string label =
-        toned(fact.label, Tone::strong, style.color) + spaces(indent - display_width(fact.label));
+    const std::string name = printable(fact.label);
+    std::string label = toned(name, Tone::strong, style.color) + spaces(indent - display_width(name));
     for (const std::string& line : lines_of(fact.text, indent, style)) {
       out += label + toned(line, fact.tone, style.color) + '\n';
       label = spaces(indent);

@@ -33,7 +33,13 @@ View ranks_view(const Json& ranks) {
                             text_cell(at(rank, "host"))});
     }
   }
-  return {{table}, table, ranks};
+  Notes notes;
+  if (truth(at(ranks, "more"))) {
+    const std::string world = text(at(ranks, "world_size"));
+    notes.lines.push_back("there are more ranks than are listed" +
+                          (world.empty() ? "" : ": the world size is " + world));
+  }
+  return {{table, notes}, table, ranks};
 }
 
 }  // namespace laggard::client

@@ -74,6 +74,41 @@ std::vector<Cell> exclusive_row(const Json& stage, int depth) {
   return {name, value, {}, {}, {}, {}, {}, "", Cell(overlap ? "rest, overlap" : "rest")};
 }
 
+// Why nobody could be named whatever the ranks did; "" when somebody could.
+std::string unknown_text(const Json& step) {
+  const Json& ranks = at(step, "expected");
+  const std::int64_t known = integer(at(at(step, "own"), "present")).value_or(0);
+  if (integer(ranks) == 1) return "nobody: there is no other rank";
+  if (known < 2)
+    return "unknown: own time is known of " + std::to_string(known) + " of " + text(ranks) + " ranks";
+  if (at(at(step, "wall"), "max_ms").is_null()) return "unknown: no rank has a usable wall time";
+  return "";
+}
+
+// False when the culprit is the only rank that has the stage: there is nothing to compare it with.
+bool others_have(const Json& step, const std::string& stage) {
+  const Json& stages = at(step, "stages");
+  if (!stages.is_array()) return false;
+  const std::string clock = text(at(step, "clock"));
+  for (const Json& row : stages) {
+    if (text(at(row, "stage")) == stage && text(at(row, "clock")) == clock)
+      return integer(at(at(row, "spread"), "present")).value_or(0) > 1;
+  }
+  return false;
+}
+
+std::string guilty_text(const Json& step, const Json& culprit) {
+  std::string out = "rank " + text(at(culprit, "rank")) +
+                    " makes the others wait: " + ms_text(at(culprit, "own_excess_ms"), 1) +
+                    " more time of its own than the median rank";
+  const std::string stage = text(at(culprit, "stage"));
+  if (stage.empty()) return out;
+  out += "; the largest part of it in " + stage;
+  if (truth(at(culprit, "stage_exclusive"))) out += " outside its inner stages";
+  if (!others_have(step, stage)) return out;
+  return out + ", " + ms_text(at(culprit, "stage_excess_ms"), 1) + " more than the others' median";
+}
+
 // A parent whose rest is still to come: it stands below all that is inside the parent.
 struct Open {
   const Json* stage;
@@ -178,17 +213,22 @@ std::string slowest_text(const Json& step) {
   return out;
 }
 
+std::string slowest_name(const Json& step) {
+  const Json& rank = at(step, "slowest_rank");
+  if (rank.is_null()) return "-";
+  return truth(at(step, "near_tie")) ? "tie" : text(rank);
+}
+
 std::string culprit_text(const Json& step) {
   const Json& culprit = at(step, "culprit");
-  if (culprit.is_null()) return "nobody: no rank has clearly more time of its own than the others";
-  std::string out = "rank " + text(at(culprit, "rank")) +
-                    " makes the others wait: " + ms_text(at(culprit, "own_excess_ms"), 1) +
-                    " more time of its own than the median rank";
-  const std::string stage = text(at(culprit, "stage"));
-  if (stage.empty()) return out;
-  out += "; most of it in " + stage;
-  if (truth(at(culprit, "stage_exclusive"))) out += " outside its inner stages";
-  return out + ", " + ms_text(at(culprit, "stage_excess_ms"), 1) + " more than the others' median";
+  if (culprit.is_null()) {
+    if (std::string unknown = unknown_text(step); !unknown.empty()) return unknown;
+  }
+  std::string out = culprit.is_null() ? "nobody: no rank has clearly more time of its own than the others"
+                                      : guilty_text(step, culprit);
+  if (truth(at(step, "slowest_of_partial")))
+    out += " (of the ranks present: a missing one may be the culprit)";
+  return out;
 }
 
 std::string culprit_hint(const Json& step) {

@@ -22,6 +22,8 @@ Table stage_rows(const Json& step);
 /// Who was slowest and who made the others wait, in sentences.
 std::string slowest_text(const Json& step);
 std::string culprit_text(const Json& step);
+/// The slowest rank of a step, "tie" when its wall says nothing, "-" when there is none.
+std::string slowest_name(const Json& step);
 /// Why nobody is named although somebody may wait for a rank; "" when there is no such reason.
 std::string culprit_hint(const Json& step);
 /// "complete, 4 of 4 ranks", "partial, 3 of 4 ranks, without rank 2".

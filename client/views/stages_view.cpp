@@ -53,8 +53,8 @@ View stages_view(const Json& stages) {
                                    text(at(window, "chosen")) + ")"});
   }
   Notes notes{
-      {"Means over the steps, on each step's slowest rank. Rows of different depth overlap: do not add "
-       "them up.",
+      {"Means over the steps, on each step's slowest rank, where an absent stage counts as 0; the column "
+       "\"in\" says in how many steps it was there. Rows of different depth overlap: do not add them up.",
        "Stream time includes stalls and waits for other ranks."}};
   return {{facts, table, notes}, table, stages};
 }

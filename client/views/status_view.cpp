@@ -79,7 +79,8 @@ void add_settled(Facts& facts, const Json& settled) {
 void add_silent(Facts& facts, const Json& status) {
   const Json& silent = at(status, "silent_ranks");
   if (!silent.is_array()) return;
-  for (std::size_t i = 0; i < silent.size() && i < kSilentListed; ++i) {
+  const std::size_t shown = std::min(silent.size(), kSilentListed);
+  for (std::size_t i = 0; i < shown; ++i) {
     const Json& rank = silent[i];
     std::string line = "rank " + text(at(rank, "rank"));
     if (const std::string host = text(at(rank, "host")); !host.empty()) line += " on " + host;
@@ -92,9 +93,10 @@ void add_silent(Facts& facts, const Json& status) {
     }
     facts.push_back({i == 0 ? "silent" : "", line, Tone::bad});
   }
-  if (silent.size() > kSilentListed) {
-    facts.push_back(
-        {"", "and " + std::to_string(silent.size() - kSilentListed) + " more (laggard ranks)", Tone::bad});
+  // The collector lists only so many, and counts them all.
+  const std::int64_t more = integer(at(status, "silent")).value_or(0) - static_cast<std::int64_t>(shown);
+  if (more > 0) {
+    facts.push_back({"", "and " + std::to_string(more) + " more (laggard ranks)", Tone::bad});
   }
 }
 
@@ -201,11 +203,11 @@ View status_view(const Json& status, std::size_t width) {
 
 std::string step_line(const Json& event) {
   const auto wall = number(at(event, "wall_max_ms"));
-  const auto or_dash = [](const Json& value) { return value.is_null() ? std::string("-") : text(value); };
+  const Json& culprit = at(event, "culprit_rank");
   return "step " + text(at(event, "step")) + "  " + text(at(event, "state")) + "  " +
          text(at(event, "present")) + "/" + text(at(event, "expected")) + " ranks  wall " +
-         (wall ? fixed(*wall, 3) + " ms" : "-") + "  slowest rank " + or_dash(at(event, "slowest_rank")) +
-         "  culprit rank " + or_dash(at(event, "culprit_rank"));
+         (wall ? fixed(*wall, 3) + " ms" : "-") + "  slowest rank " + slowest_name(event) +
+         "  culprit rank " + (culprit.is_null() ? "-" : text(culprit));
 }
 
 }  // namespace laggard::client

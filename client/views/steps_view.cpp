@@ -9,8 +9,6 @@ std::vector<Cell> step_cells(const Json& step) {
   const Json& culprit = at(step, "culprit");
   const Json& tie = at(step, "near_tie");
   Cell state(text(at(step, "state")), step_tone(at(step, "state")));
-  std::string remarks = listed(at(step, "tags"), 8);
-  if (truth(tie)) remarks += std::string(remarks.empty() ? "" : ", ") + "near tie";
   return {integer_cell(at(step, "step")),
           state,
           integer_cell(at(step, "present")),
@@ -19,12 +17,13 @@ std::vector<Cell> step_cells(const Json& step) {
           real_cell(at(wall, "median_ms"), 3),
           real_cell(at(wall, "min_ms"), 3),
           real_cell(at(wall, "mean_ms"), kShortest),
+          at(step, "slowest_rank").is_null() ? Cell() : Cell(slowest_name(step)),
           integer_cell(at(step, "slowest_rank")),
           tie.is_boolean() ? Cell(truth(tie) ? "true" : "false") : Cell(),
           integer_cell(at(culprit, "rank")),
           text_cell(at(culprit, "stage")),
           real_cell(at(culprit, "own_excess_ms"), 1),
-          remarks,
+          listed(at(step, "tags"), 8),
           listed(at(step, "missing"), 16, integer(at(step, "missing_count")))};
 }
 
@@ -40,7 +39,8 @@ View steps_view(const Json& steps) {
                {"wall_median_ms", "median", Align::right, Show::wide},
                {"wall_min_ms", "min", Align::right, Show::wide},
                {"wall_mean_ms", "mean", Align::right, Show::programs},
-               {"slowest_rank", "slowest"},
+               {"slowest", "slowest", Align::right, Show::people},
+               {"slowest_rank", "slowest", Align::right, Show::programs},
                {"near_tie", "near tie", Align::left, Show::programs},
                {"culprit_rank", "culprit"},
                {"culprit_stage", "its stage", Align::left},

@@ -40,6 +40,7 @@ inline constexpr std::size_t kMaxHttpBodyBytes = 1 << 20;
 inline constexpr std::size_t kMaxHttpConnections = 256;
 inline constexpr std::size_t kMaxStepsPerAnswer = 10'000;
 inline constexpr std::size_t kMaxRunsPerReport = 64;
+inline constexpr std::int64_t kReportMs = 45'000;  ///< from a report's request on; a client waits 60 s
 inline constexpr std::size_t kMaxRanksPerAnswer = 16'384;
 inline constexpr std::size_t kMaxSilentListed = 1024;          ///< silent ranks named in one answer
 inline constexpr std::size_t kExportChunkBytes = 256 << 10;    ///< text sent at once

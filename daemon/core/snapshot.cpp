@@ -12,6 +12,7 @@ StepPoint point_of(const StepView& view, std::uint64_t event) {
                   .expected = view.expected,
                   .wall_max_ms = breakdown.wall.max,
                   .slowest = breakdown.slowest,
+                  .near_tie = breakdown.near_tie,
                   .event = event};
   if (breakdown.culprit.has_value()) point.culprit = breakdown.culprit->rank;
   return point;

@@ -31,6 +31,7 @@ struct StepPoint {
   std::uint32_t present = 0, expected = 0;
   double wall_max_ms = kAbsent;
   std::optional<Rank> slowest;
+  bool near_tie = false;  ///< the walls are too close together for `slowest` to mean anything
   std::optional<Rank> culprit;
   std::uint64_t event = 0;  ///< number of the change that made it so, counted over the whole collector and
                             ///< from its start time; 0 for a step that was settled before that
@@ -110,7 +111,7 @@ struct RunView {
   std::string name;
   std::vector<std::uint32_t> attempts;        ///< ascending
   std::shared_ptr<const AttemptView> newest;  ///< the attempt with the highest number
-  std::map<std::uint32_t, std::shared_ptr<const AttemptView>> live_attempts;  ///< those held in memory
+  std::map<std::uint32_t, std::shared_ptr<const AttemptView>> live_attempts;  ///< every one, by its number
   bool closed = false;                                                        ///< closed by hand
 };
 

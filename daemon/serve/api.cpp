@@ -199,8 +199,10 @@ Reply Api::ranks(const Call& call) const {
 }
 
 Reply Api::stages(const Call& call) const {
-  return StoredAnswer([this, asked = attempt_of(call.names[0], call.query), window = window_of(call.query)](
-                          History& history) { return json_answer(service_.stages(asked, window, history)); });
+  return StoredAnswer([this, asked = attempt_of(call.names[0], call.query), window = window_of(call.query),
+                       until = service_.report_deadline()](History& history) {
+    return json_answer(service_.stages(asked, window, history, until));
+  });
 }
 
 Reply Api::export_run(const Call& call) const {
@@ -208,8 +210,9 @@ Reply Api::export_run(const Call& call) const {
 }
 
 Reply Api::report(const Call& call) const {
-  return StoredAnswer([this, asked = parse_report_body(*call.body)](History& history) {
-    return json_answer(service_.report(asked, history));
+  // A body may be large, and reading it must not hold up those who ask for what is live.
+  return StoredAnswer([this, body = *call.body, until = service_.report_deadline()](History& history) {
+    return json_answer(service_.report(parse_report_body(body), history, until));
   });
 }
 

@@ -19,6 +19,7 @@ std::string event_text(const core::RunView& run, const core::AttemptView& attemp
                      {"expected", point.expected},
                      {"wall_max_ms", measured(point.wall_max_ms)},
                      {"slowest_rank", optional_json(point.slowest)},
+                     {"near_tie", point.near_tie},
                      {"culprit_rank", optional_json(point.culprit)}};
   return "id: " + std::to_string(point.event) + "\nevent: step\ndata: " + dump(data) + "\n\n";
 }
@@ -34,12 +35,9 @@ bool is_unchanged(const core::Snapshot* before, const std::shared_ptr<const core
 }  // namespace
 
 void EventLog::collect(const core::RunView& run, std::deque<Event>* found) const {
-  const auto take = [&](const core::AttemptView& attempt) {
-    for (const core::StepPoint& point : attempt.history)
-      if (point.event > newest_) found->push_back({point.event, run.name, event_text(run, attempt, point)});
-  };
-  for (const auto& [number, attempt] : run.live_attempts) take(*attempt);
-  if (run.newest != nullptr && !run.live_attempts.contains(run.newest->attempt)) take(*run.newest);
+  for (const auto& [number, attempt] : run.live_attempts)
+    for (const core::StepPoint& point : attempt->history)
+      if (point.event > newest_) found->push_back({point.event, run.name, event_text(run, *attempt, point)});
 }
 
 void EventLog::update(std::shared_ptr<const core::Snapshot> snapshot) {

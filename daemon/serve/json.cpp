@@ -133,14 +133,6 @@ Json ints_json(std::span<const std::string> names, std::span<const std::int64_t>
 /// A time in seconds that the core keeps in milliseconds.
 Json figure_seconds(double ms) { return figure(ms / 1000); }
 
-Json left_out_json(const core::LeftOut& left_out) {
-  return {{"aside", left_out.aside},
-          {"incomplete", left_out.incomplete},
-          {"no_wall", left_out.no_wall},
-          {"before", left_out.before},
-          {"after", left_out.after}};
-}
-
 Json stage_rows_seconds(const core::RunReport& report) {
   Json rows = Json::array();
   for (const core::StageRow& row : report.stages) {
@@ -159,8 +151,10 @@ Json figure(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 
 Json time_point(core::UnixMs value) { return value != 0 ? Json(value) : Json(nullptr); }
 
+bool is_too_deep(std::string_view text) { return nesting_of(text) > limits::kMaxJsonDepth; }
+
 std::optional<Json> parse_json(std::string_view text) {
-  if (nesting_of(text) > limits::kMaxJsonDepth) return std::nullopt;
+  if (is_too_deep(text)) return std::nullopt;
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return std::nullopt;
   return json;
@@ -184,6 +178,14 @@ Json to_json(const core::Spread& spread) {
           {"max_ms", figure(spread.max)},
           {"max_rank", any ? Json(spread.max_rank) : Json(nullptr)},
           {"min_rank", any ? Json(spread.min_rank) : Json(nullptr)}};
+}
+
+Json to_json(const core::LeftOut& left_out) {
+  return {{"aside", left_out.aside},
+          {"incomplete", left_out.incomplete},
+          {"no_wall", left_out.no_wall},
+          {"before", left_out.before},
+          {"after", left_out.after}};
 }
 
 Json step_brief(const core::StepView& view, const core::StageTable& stages) {
@@ -273,7 +275,7 @@ Json to_json(const core::RunReport& report) {
             {"to", optional_json(report.to)},
             {"chosen", report.window_from}}},
           {"steps", report.steps},
-          {"left_out", left_out_json(report.left_out)},
+          {"left_out", to_json(report.left_out)},
           {"max_rank_wall_s", figure_seconds(report.max_rank_wall_ms)},
           {"largest_rank_mean_s", figure_seconds(report.largest_rank_mean_ms)},
           {"median_wall_s", figure_seconds(report.median_wall_ms)},

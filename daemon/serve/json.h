@@ -19,8 +19,10 @@ Json measured(double value);
 Json figure(double value);
 /// A point in time: null for 0, which stands for never.
 Json time_point(core::UnixMs value);
-/// Reads JSON that somebody else wrote; nothing when it is not JSON or nests deeper than
-/// limits::kMaxJsonDepth, which would exhaust the stack of whoever prints it.
+/// Whether a JSON text nests deeper than limits::kMaxJsonDepth, which would exhaust the stack of whoever
+/// prints it.
+bool is_too_deep(std::string_view text);
+/// Reads JSON that somebody else wrote; nothing when it is not JSON or is_too_deep().
 std::optional<Json> parse_json(std::string_view text);
 /// A text of settings as JSON. Python's NaN and Infinity become texts, since they are no JSON; null when the
 /// text is empty or cannot be read.
@@ -34,6 +36,7 @@ Json optional_json(const std::optional<T>& value) {
 }
 
 Json to_json(const core::Spread& spread);
+Json to_json(const core::LeftOut& left_out);
 Json to_json(const core::StageRow& row, std::uint64_t of);
 Json to_json(const core::Match& match);
 Json to_json(const core::RunReport& report);

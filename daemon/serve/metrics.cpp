@@ -243,7 +243,7 @@ std::string metrics_page(const QueryService& service, Counters& counters, bool r
       ++counters.series_dropped_runs;
     } else {
       --room.runs;
-      const AttemptNow at{.attempt = *run->newest, .now = now};
+      const AttemptNow at = attempt_now(*run, *run->newest, now);
       add_run(run_families, run->name, state, at, room);
       if (ranks) add_ranks(rank_families, run->name, at, room);
     }

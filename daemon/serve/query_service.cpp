@@ -51,11 +51,39 @@ core::StageTable all_stages(const core::AttemptView& attempt, core::StageTable s
   return *attempt.stages;
 }
 
+std::uint64_t count_steps(const core::AttemptView& attempt) {
+  std::uint64_t steps = 0;
+  for (const auto& [state, n] : attempt.steps_by_state) steps += n;
+  return steps;
+}
+
+/// The newest settled and the newest step, ascending, as far as every step between the last stored one and
+/// them is known: whoever goes on behind the last step of an answer must not lose one that comes later.
+std::vector<std::shared_ptr<const core::StepView>> live_steps(const core::AttemptView& attempt,
+                                                              std::optional<Step> last_stored) {
+  std::vector<std::shared_ptr<const core::StepView>> live;
+  for (const auto& view : {attempt.settled, attempt.newest}) {
+    if (view == nullptr) continue;
+    if (!live.empty() && live.back()->breakdown.step == view->breakdown.step) live.pop_back();
+    live.push_back(view);
+  }
+  if (!last_stored.has_value()) {
+    if (live.size() < count_steps(attempt)) live.clear();
+    return live;
+  }
+  std::erase_if(live, [&](const auto& view) {
+    const Step step = view->breakdown.step;
+    const bool gap = step > *last_stored && step - 1 > *last_stored;
+    if (!gap) last_stored = std::max(*last_stored, step);
+    return gap;
+  });
+  return live;
+}
+
 /// Puts what memory knows better than storage into stored steps of the window, which are ascending.
-void add_live_steps(const core::AttemptView& attempt, const core::Window& window,
-                    std::vector<core::StepView>& views) {
-  for (const auto& live : {attempt.settled, attempt.newest}) {
-    if (live == nullptr) continue;
+void add_live_steps(const std::vector<std::shared_ptr<const core::StepView>>& live_views,
+                    const core::Window& window, std::vector<core::StepView>& views) {
+  for (const auto& live : live_views) {
     const Step step = live->breakdown.step;
     if (step < window.from.value_or(step) || step > window.to.value_or(step)) continue;
     const auto it = std::ranges::lower_bound(views, step, {},
@@ -67,8 +95,11 @@ void add_live_steps(const core::AttemptView& attempt, const core::Window& window
   }
 }
 
-bool is_superseded(const core::RunView& run, std::uint32_t attempt) {
-  return !run.attempts.empty() && attempt < run.attempts.back();
+/// The records were read after the summary: those that came in between are no longer missing.
+void take_missing_from(const core::StepRecords& records, core::StepView& view) {
+  std::erase_if(view.missing, [&](Rank rank) { return records.contains(rank); });
+  const auto present = static_cast<std::uint32_t>(records.size());
+  view.missing_count = view.expected > present ? view.expected - present : 0;
 }
 
 /// A record's own time in a step: what the breakdown says of the step if it had this record alone.
@@ -125,23 +156,24 @@ Json QueryService::runs() const {
   Json list = Json::array();
   for (const auto& run : seen->runs)
     list.push_back(run->newest == nullptr ? run_brief(*run)
-                                          : run_brief(*run, {.attempt = *run->newest, .now = now()}));
+                                          : run_brief(*run, attempt_now(*run, *run->newest, now())));
   return {{"runs", std::move(list)}};
 }
 
 Json QueryService::run(const AttemptAsked& asked) const {
   const auto run = find_run(asked);
   const auto attempt = attempt_in(*run, asked.attempt);
-  const bool superseded = is_superseded(*run, attempt->attempt);
-  return run_status(*run, {.attempt = *attempt, .now = now(), .superseded = superseded}, snapshot()->ingest);
+  return run_status(*run, attempt_now(*run, *attempt, now()), snapshot()->ingest);
 }
 
 core::AttemptRow QueryService::stored_attempt(const AttemptAsked& asked, History& history) const {
   check_cancelled();
-  find_run(asked);
-  auto row = history.attempt(asked.run, asked.attempt);
+  const std::uint32_t number = attempt_in(*find_run(asked), asked.attempt)->attempt;
+  auto row = history.attempt(asked.run, number);
   if (!row.has_value())
-    throw QueryError(404, "nothing_yet", "nothing of run \"" + asked.run + "\" is stored yet");
+    throw QueryError(
+        404, "nothing_yet",
+        "nothing of run \"" + asked.run + "\", attempt " + std::to_string(number) + ", is stored yet");
   return *row;
 }
 
@@ -150,7 +182,7 @@ Json QueryService::ranks(const AttemptAsked& asked, History& history) const {
   const core::AttemptRow row = stored_attempt(asked, history);
   const std::vector<core::RankRow> stored = history.ranks(row.id);
   const auto attempt = attempt_in(*run, row.attempt);
-  const AttemptNow at{.attempt = *attempt, .now = now(), .superseded = is_superseded(*run, row.attempt)};
+  const AttemptNow at = attempt_now(*run, *attempt, now());
   Json list = Json::array();
   for (const core::RankView& rank : attempt->ranks) {
     if (list.size() == limits::kMaxRanksPerAnswer) break;
@@ -164,21 +196,24 @@ Json QueryService::ranks(const AttemptAsked& asked, History& history) const {
           {"attempt", row.attempt},
           {"world_size", row.world_size != 0 ? Json(row.world_size) : Json(nullptr)},
           {"ranks", std::move(list)},
-          {"more", attempt->ranks.size() > limits::kMaxRanksPerAnswer}};
+          {"more", attempt->expected > std::min(attempt->ranks.size(), limits::kMaxRanksPerAnswer)}};
 }
 
 Json QueryService::steps(const AttemptAsked& asked, const StepsAsked& steps, History& history) const {
   check_cancelled();
-  // The snapshot is older than what is stored now: no step falls between the two.
   const auto attempt = attempt_in(*find_run(asked), asked.attempt);
   core::StageTable stages;
   std::vector<core::StepView> views;
+  std::optional<Step> last_stored;
   if (const auto row = history.attempt(asked.run, attempt->attempt)) {
     stages = history.stages(row->id);
+    // Asked for first: what is stored from here on is in `views`, and no step between them is lost.
+    if (const auto last = history.steps(row->id, {}, 1, true); !last.empty())
+      last_stored = last.back().breakdown.step;
     views = history.steps(row->id, steps.window, steps.limit + 1, steps.newest);
   }
   stages = all_stages(*attempt, std::move(stages));
-  add_live_steps(*attempt, steps.window, views);
+  add_live_steps(live_steps(*attempt, last_stored), steps.window, views);
   const std::size_t surplus = views.size() - std::min(views.size(), steps.limit);
   const auto first = steps.newest ? views.begin() : views.end() - static_cast<std::ptrdiff_t>(surplus);
   views.erase(first, first + static_cast<std::ptrdiff_t>(surplus));
@@ -190,7 +225,6 @@ Json QueryService::steps(const AttemptAsked& asked, const StepsAsked& steps, His
 
 Json QueryService::step(const AttemptAsked& asked, Step step, History& history) const {
   check_cancelled();
-  // Like that of steps(), this snapshot is older than what is stored now.
   const auto attempt = attempt_in(*find_run(asked), asked.attempt);
   const auto live = live_step(*attempt, step);
   const auto row = history.attempt(asked.run, attempt->attempt);
@@ -207,8 +241,10 @@ Json QueryService::step(const AttemptAsked& asked, Step step, History& history) 
   Json ranks = nullptr;
   bool more = false;
   const History::Visit visit = [&](const core::StepRecords& records, const LayoutTable& layouts) {
+    const bool newer = records.size() > view->breakdown.present;
     // others_median and others_max of a stage are not stored: they are made again of the records.
-    if (!from_memory) view->breakdown = core::break_down(records, layouts, stages);
+    if (!from_memory || newer) view->breakdown = core::break_down(records, layouts, stages);
+    if (newer) take_missing_from(records, *view);
     ranks = Json::array();
     for (const RecordView& record : records.by_rank(layouts)) {
       more = ranks.size() == limits::kMaxRanksPerAnswer;

@@ -74,13 +74,18 @@ class QueryService {
   Json ranks(const AttemptAsked& asked, History& history) const;
   Json steps(const AttemptAsked& asked, const StepsAsked& steps, History& history) const;
   Json step(const AttemptAsked& asked, Step step, History& history) const;
-  Json stages(const AttemptAsked& asked, const core::Window& window, History& history) const;
-  Json report(const ReportAsked& asked, History& history) const;
+  /// Both throw QueryTimeout at the first step that they come to after `until`.
+  Json stages(const AttemptAsked& asked, const core::Window& window, History& history,
+              core::UnixMs until) const;
+  Json report(const ReportAsked& asked, History& history, core::UnixMs until) const;
+  /// When a report that is asked for now has to be done.
+  core::UnixMs report_deadline() const;
   Json close_run(const std::string& run) const;
 
   /// QueryError 404 when there is no such run or attempt.
   std::shared_ptr<const core::RunView> find_run(const AttemptAsked& asked) const;
-  /// The attempt as it is stored; QueryError 404 when there is no such run or attempt.
+  /// The attempt as it is stored, the snapshot's newest one without a number: never an older one that happens
+  /// to be stored already. QueryError 404 when there is no such run or attempt, or nothing of it is stored.
   core::AttemptRow stored_attempt(const AttemptAsked& asked, History& history) const;
 
   /// Makes queries that are in progress throw QueryTimeout at their next step, and later ones at once.
@@ -89,8 +94,15 @@ class QueryService {
   void check_cancelled() const;
 
  private:
-  core::RunReport report_of(const AttemptAsked& asked, const core::Window& window, const Profile& profile,
+  /// Of the stored steps in `read`, those in the window that the report is of.
+  struct ReportPart {
+    core::Window read;
+    core::Window window;
+    core::UnixMs until = 0;
+  };
+  core::RunReport report_of(const AttemptAsked& asked, const ReportPart& part, const Profile& profile,
                             History& history) const;
+  void check_time(core::UnixMs until) const;
   AttemptAsked parse_run(const std::string& text) const;
 
   const Collector collector_;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "daemon/base/limits.h"
 #include "daemon/serve/query_error.h"
 #include "daemon/serve/query_service.h"
 
@@ -42,22 +43,38 @@ AttemptAsked QueryService::parse_run(const std::string& text) const {
   return {.run = text.substr(0, at), .attempt = number};
 }
 
-core::RunReport QueryService::report_of(const AttemptAsked& asked, const core::Window& window,
+core::UnixMs QueryService::report_deadline() const { return now() + limits::kReportMs; }
+
+void QueryService::check_time(core::UnixMs until) const {
+  check_cancelled();
+  if (now() <= until) return;
+  throw QueryTimeout("not done in " + std::to_string(limits::kReportMs / 1000) +
+                     " s: ask for fewer runs at once, or for the stages of a few steps (from, to)");
+}
+
+core::RunReport QueryService::report_of(const AttemptAsked& asked, const ReportPart& part,
                                         const Profile& profile, History& history) const {
+  check_time(part.until);
   const core::AttemptRow row = stored_attempt(asked, history);
   const core::StageTable stages = history.stages(row.id);
   const auto facts = facts_of(asked.run, row, history);
-  core::ReportBuilder builder(facts, stages, history.layouts(), profile, window);
-  history.each_step(row.id, {}, [&](const core::StepRecords& records, const LayoutTable&) {
-    check_cancelled();
+  core::ReportBuilder builder(facts, stages, history.layouts(), profile, part.window);
+  history.each_step(row.id, part.read, [&](const core::StepRecords& records, const LayoutTable&) {
+    check_time(part.until);
     builder.add(records);
     return true;
   });
   return builder.finish();
 }
 
-Json QueryService::stages(const AttemptAsked& asked, const core::Window& window, History& history) const {
-  const core::RunReport report = report_of(asked, window, Profile{}, history);
+Json QueryService::stages(const AttemptAsked& asked, const core::Window& window, History& history,
+                          core::UnixMs until) const {
+  // Nothing here is of the steps outside the window, so they need not be read.
+  const core::RunReport report =
+      report_of(asked, {.read = window, .window = window, .until = until}, Profile{}, history);
+  Json left_out = to_json(report.left_out);
+  if (window.from.has_value()) left_out["before"] = nullptr;
+  if (window.to.has_value()) left_out["after"] = nullptr;
   Json rows = Json::array();
   for (const core::StageRow& row : report.stages) rows.push_back(to_json(row, report.steps));
   return {{"run", report.run},
@@ -67,13 +84,15 @@ Json QueryService::stages(const AttemptAsked& asked, const core::Window& window,
             {"to", optional_json(report.to)},
             {"chosen", report.window_from}}},
           {"steps", report.steps},
+          {"left_out", std::move(left_out)},
           {"stages", std::move(rows)}};
 }
 
-Json QueryService::report(const ReportAsked& asked, History& history) const {
+Json QueryService::report(const ReportAsked& asked, History& history, core::UnixMs until) const {
+  const ReportPart part{.read = {}, .window = asked.window, .until = until};
   std::vector<core::RunReport> reports;
   for (const std::string& run : asked.runs)
-    reports.push_back(report_of(parse_run(run), asked.window, asked.profile, history));
+    reports.push_back(report_of(parse_run(run), part, asked.profile, history));
   Json runs = Json::array();
   for (const core::RunReport& report : reports) runs.push_back(to_json(report));
   return {{"match", to_json(core::match_runs(reports, asked.profile))},

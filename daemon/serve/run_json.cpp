@@ -40,6 +40,7 @@ Json history_json(const core::AttemptView& attempt) {
                       {"state", core::name_of(point.state)},
                       {"wall_max_ms", measured(point.wall_max_ms)},
                       {"slowest_rank", optional_json(point.slowest)},
+                      {"near_tie", point.near_tie},
                       {"culprit_rank", optional_json(point.culprit)}});
   return points;
 }
@@ -83,22 +84,23 @@ Json clashes_json(const core::AttemptView& attempt) {
   return list;
 }
 
-/// Ranks whose source still writes to the attempt. Of an older attempt, what came before the newest one
-/// began says nothing.
-std::uint64_t still_receiving(const core::RunView& run, const core::AttemptView& attempt, core::UnixMs now) {
-  const bool older = attempt.attempt < run.newest->attempt;
-  const core::UnixMs since =
-      std::max(now - attempt.silent_after_ms, older ? run.newest->first_received : core::UnixMs{0});
-  return static_cast<std::uint64_t>(std::ranges::count_if(attempt.ranks, [&](const core::RankView& rank) {
-    return rank.reported && rank.live && !rank.ended && !rank.finished && rank.last_received >= since;
-  }));
+/// Whether the rank's source still writes to the attempt. Of an older attempt, what came before the newest
+/// one began says nothing.
+bool is_writing(const AttemptNow& at, const core::RankView& rank) {
+  const core::UnixMs since = std::max(at.now - at.attempt.silent_after_ms, at.superseded.value_or(0));
+  return rank.reported && rank.live && !rank.ended && !rank.finished && rank.last_received >= since;
+}
+
+std::uint64_t count_writing(const AttemptNow& at) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      at.attempt.ranks, [&](const core::RankView& rank) { return is_writing(at, rank); }));
 }
 
 Json other_attempts_json(const core::RunView& run, const AttemptNow& at) {
   Json list = Json::array();
   for (const auto& [number, attempt] : run.live_attempts) {
     if (number == at.attempt.attempt) continue;
-    const std::uint64_t reporting = still_receiving(run, *attempt, at.now);
+    const std::uint64_t reporting = count_writing(attempt_now(run, *attempt, at.now));
     if (reporting == 0) continue;
     list.push_back({{"attempt", number},
                     {"reporting", reporting},
@@ -107,16 +109,31 @@ Json other_attempts_json(const core::RunView& run, const AttemptNow& at) {
   return list;
 }
 
+/// Silent ranks that the view does not list, since it lists only so many that were never seen.
+std::uint64_t unlisted_silent(const AttemptNow& at) {
+  const std::size_t listed = at.attempt.ranks.size();
+  const bool silent = core::is_silent(at.attempt, core::RankView{}, at.now);
+  return silent && at.attempt.expected > listed ? at.attempt.expected - listed : 0;
+}
+
 }  // namespace
+
+AttemptNow attempt_now(const core::RunView& run, const core::AttemptView& attempt, core::UnixMs now) {
+  AttemptNow at{.attempt = attempt, .now = now, .superseded = std::nullopt};
+  if (attempt.attempt < run.newest->attempt) at.superseded = run.newest->first_received;
+  return at;
+}
 
 std::string_view rank_state(const AttemptNow& at, const core::RankView& rank) {
   if (!rank.reported) return "never";
   if (rank.ended || rank.finished) return "ended";
-  return at.superseded || core::is_silent(at.attempt, rank, at.now) ? "silent" : "live";
+  const bool live =
+      at.superseded.has_value() ? is_writing(at, rank) : !core::is_silent(at.attempt, rank, at.now);
+  return live ? "live" : "silent";
 }
 
 RankCounts count_ranks(const AttemptNow& at) {
-  RankCounts counts;
+  RankCounts counts{.silent = unlisted_silent(at)};
   for (const core::RankView& rank : at.attempt.ranks) {
     const std::string_view state = rank_state(at, rank);
     if (state == "live" || state == "ended")

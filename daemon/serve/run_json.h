@@ -1,19 +1,22 @@
 // The JSON form of runs and ranks as they stand at a moment.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "daemon/serve/json.h"
 
 namespace laggard::serve {
 
-/// A view of an attempt and whether anything can still come of it. Ranks of a superseded attempt that did
-/// not end are silent, however young their last record is.
+/// A view of an attempt at a moment.
 struct AttemptNow {
   const core::AttemptView& attempt;
   core::UnixMs now = 0;
-  bool superseded = false;
+  /// When the run's newest attempt began; nothing for that attempt itself. A rank of an older one is live
+  /// while it goes on writing to it after that.
+  std::optional<core::UnixMs> superseded;
 };
+AttemptNow attempt_now(const core::RunView& run, const core::AttemptView& attempt, core::UnixMs now);
 
 /// "live", "silent", "ended" or "never".
 std::string_view rank_state(const AttemptNow& at, const core::RankView& rank);

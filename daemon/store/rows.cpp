@@ -301,7 +301,7 @@ std::map<core::StepState, std::uint64_t> count_by_state(Database& database, core
 }
 
 const std::string_view kPointColumns =
-    "step, state, present, expected, wall_max_ms, slowest_rank, culprit_rank";
+    "step, state, present, expected, wall_max_ms, slowest_rank, near_tie, culprit_rank";
 
 core::StepPoint read_point(Rows& rows) {
   core::StepPoint point{.step = rows.integer()};
@@ -310,6 +310,7 @@ core::StepPoint read_point(Rows& rows) {
   point.expected = rows.as<std::uint32_t>();
   point.wall_max_ms = rows.real();
   point.slowest = read_rank_number(rows);
+  point.near_tie = rows.boolean();
   point.culprit = read_rank_number(rows);
   return point;
 }

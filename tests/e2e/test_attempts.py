@@ -69,6 +69,11 @@ class Attempts(EndToEnd):
         self.assertIn(
             "attempt 1 is still receiving (2 ranks): laggard status job@1", self.cli(collector, "status", "job")
         )
+        self.assertNotIn("silent", self.cli(collector, "status", "job@1"))
+        history = self.cli_json(collector, "status", "job@1")["history"]
+        self.assertEqual([point["near_tie"] for point in history][:2], [True, True])
+        ranks = self.cli_json(collector, "ranks", "job@1")["ranks"]
+        self.assertEqual([rank["state"] for rank in ranks], ["ended", "live", "live"])
 
     def test_a_late_record_makes_a_partial_step_whole(self):
         """A08, the third file, live: only step 2 changes."""

@@ -200,6 +200,12 @@ class Import(EndToEnd):
             self.assertEqual(done.returncode, 4)
             self.assertIn("none of the lines is a record", done.stderr)
 
+    def test_the_code_does_not_depend_on_who_reads(self):
+        file = CASES / "A05" / "non_object_lines.jsonl"
+        command = f"{BIN}/laggard --collector {self.collector.http} import --run job {file} | true; echo ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stdout, "1\n", done.stderr)
+
 
 class Daemon(EndToEnd):
     def daemon(self, *arguments, environment=None):

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/client/stub_collector.h"
@@ -18,11 +19,6 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr const char* kNoRuns = R"({"runs": []})";
-
-Outcome ask(const StubCollector& collector, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"--collector", collector.address()});
-  return run_command(std::move(arguments));
-}
 
 /// An address where nobody listens: the port was free a moment ago, and nobody else asks for it by number.
 std::string closed_address() {
@@ -168,7 +164,11 @@ TEST(App, AWindowWithoutStepsIsFourAndSaysWhichThereAre) {
   const std::string none = R"({"steps": [], "more": false})";
   const StubCollector collector(
       {{"GET /api/v1/runs/j/steps?from=30&to=40", {200, none}},
-       {"GET /api/v1/runs/j/stages?from=30", {200, R"({"steps": 0, "stages": []})"}},
+       {"GET /api/v1/runs/j/stages?from=30",
+        {200, R"({"run": "j", "attempt": 1, "steps": 0, "stages": [], "window": {"from": 30, "to": null},
+                  "left_out": {"aside": [31], "incomplete": [], "no_wall": [], "before": null, "after": 0}})"}},
+       {"GET /api/v1/runs/j/steps?attempt=1&limit=1", {200, R"({"steps": [{"step": 1}]})"}},
+       {"GET /api/v1/runs/j/steps?attempt=1&limit=1&newest=1", {200, R"({"steps": [{"step": 31}]})"}},
        {"GET /api/v1/runs/j/steps?limit=1", {200, R"({"steps": [{"step": 1}], "more": true})"}},
        {"GET /api/v1/runs/j/steps?limit=1&newest=1", {200, R"({"steps": [{"step": 20}], "more": true})"}},
        {"GET /api/v1/runs/new/steps", {200, none}},
@@ -180,7 +180,10 @@ TEST(App, AWindowWithoutStepsIsFourAndSaysWhichThereAre) {
   EXPECT_EQ(steps.err, "laggard: run \"j\" has no step from 30 up to 40: stored are steps 1 to 20\n");
   const Outcome stages = ask(collector, {"stages", "j", "--from", "30"});
   EXPECT_EQ(stages.code, ExitCode::no_such_data);
-  EXPECT_THAT(stages.err, HasSubstr("stored are steps 1 to 20"));
+  EXPECT_EQ(
+      stages.err,
+      "laggard: run \"j\", attempt 1, has nothing to show: 0 steps; left out: 1 step (31) with a checkpoint, "
+      "an evaluation or logging; stored are steps 1 to 31\n");
   EXPECT_THAT(ask(collector, {"steps", "new"}).err, HasSubstr("has no step: no step is stored yet"));
 }
 
@@ -202,19 +205,37 @@ TEST(App, AReportShowsTheOtherRunsWhenOneHasNoStep) {
     const Outcome outcome = ask(collector, {"report", "b", "--from", "21"});
     EXPECT_EQ(outcome.code, ExitCode::no_such_data);
     EXPECT_EQ(outcome.err,
-              "laggard: run \"b\", attempt 1, has nothing to report: 0 steps; 20 steps before the window; "
+              "laggard: run \"b\", attempt 1, has nothing to show: 0 steps; 20 steps before the window; "
               "stored are steps 1 to 20\n");
     EXPECT_EQ(outcome.out.empty(), all_empty);
   }
 }
 
-TEST(App, RefusalsAreUsageAndTroubleIsUnreachable) {
-  const std::string body = R"({"error": {"code": "x", "message": "a \u001b[2J sentence"}})";
-  const StubCollector collector({{"GET /api/v1/runs/a", {422, body}}, {"GET /api/v1/runs/b", {503, body}}});
-  EXPECT_EQ(ask(collector, {"status", "a"}).code, ExitCode::usage);
-  const Outcome busy = ask(collector, {"status", "b"});
-  EXPECT_EQ(busy.code, ExitCode::unreachable);
-  EXPECT_EQ(busy.err, "laggard: a \\x1b[2J sentence\n");
+TEST(App, TheCodeTellsARefusalFromAWaitAndATrouble) {
+  const auto code_for = [](unsigned status, const std::string& code) {
+    const std::string body = R"({"error": {"code": ")" + code + R"(", "message": "a \u001b[2J sentence"}})";
+    const StubCollector collector({{"GET /api/v1/runs/a", {status, body}}});
+    const Outcome outcome = ask(collector, {"status", "a"});
+    EXPECT_EQ(outcome.err, "laggard: a \\x1b[2J sentence\n");
+    return outcome.code;
+  };
+  for (const unsigned status : {400U, 403U, 405U, 413U, 422U, 431U})
+    EXPECT_EQ(code_for(status, "x"), ExitCode::usage) << status;
+  EXPECT_EQ(code_for(503, "not_ready"), ExitCode::unreachable);
+  EXPECT_EQ(code_for(503, "too_many"), ExitCode::unreachable);
+  EXPECT_EQ(code_for(503, "time_limit"), ExitCode::failed);
+  EXPECT_EQ(code_for(503, "storage"), ExitCode::failed);
+  EXPECT_EQ(code_for(500, "internal"), ExitCode::failed);
+}
+
+TEST(App, AFileThatCannotBeReadIsFiveAndAWrongOneIsTwo) {
+  const std::string folder = testing::TempDir();
+  EXPECT_EQ(run_command({"report", "j", "--profile", "/proc/self/mem"}).code, ExitCode::failed);
+  const std::string wrong = folder + "laggard_wrong_profile.toml";
+  std::ofstream(wrong) << "nonsense = 1\n";
+  const Outcome outcome = run_command({"report", "j", "--profile", wrong});
+  EXPECT_EQ(outcome.code, ExitCode::usage);
+  EXPECT_THAT(outcome.err, HasSubstr(wrong + ":1"));
 }
 
 TEST(App, NoRunsIsFineButNoStatus) {
@@ -301,54 +322,18 @@ TEST(App, RunsThatDoNotMatchAreOne) {
 }
 
 TEST(App, AReaderThatHasGoneIsNoError) {
-  const StubCollector collector({{"GET /api/v1/runs", {200, kNoRuns}}});
+  const StubCollector collector(
+      {{"GET /api/v1/runs", {200, kNoRuns}},
+       {"POST /api/v1/report",
+        {200, R"({"match": {"checked": true, "pass": false}, "runs": [], "notes": []})"}}});
   std::string err;
   const Console console{.out = [](std::string_view) { throw OutputClosed{}; },
                         .err = [&](std::string_view text) { err += text; },
                         .terminal = [] { return Terminal{}; }};
   EXPECT_EQ(run({"--collector", collector.address(), "runs"}, console), ExitCode::fine);
   EXPECT_EQ(err, "");
-}
-
-// The stream ends, and the stub has no answer to the request that goes on after event 4: that ends a watch.
-const std::map<std::string, StubCollector::Answer> kWatched = {
-    {"GET /api/v1/status", {200, R"({"collector_id": "c", "started_unix_ms": 1})"}},
-    {"GET /api/v1/runs/j", {200, R"({"run": "j", "state": "running"})"}},
-    {"GET /api/v1/events?run=j",
-     {200,
-      "id: 4\nevent: step\ndata: {\"run\": \"j\", \"attempt\": 1, \"step\": 17, \"state\": \"complete\", "
-      "\"present\": 4, \"expected\": 4, \"wall_max_ms\": 15416.3, \"slowest_rank\": 1, \"culprit_rank\": "
-      "null}\n\n"
-      "event: gap\ndata: {}\n\n"}}};
-
-TEST(App, WatchOnATerminalThatCannotRedrawPrintsOneScreenAfterTheOther) {
-  const StubCollector collector(kWatched);
-  const Outcome outcome =
-      run_command({"--collector", collector.address(), "status", "j", "--watch"}, {.present = true});
-  EXPECT_EQ(outcome.code, ExitCode::no_such_data);
-  EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos);
-  const std::size_t second = outcome.out.find("\n\nrun ");
-  ASSERT_NE(second, std::string::npos) << outcome.out;
-  EXPECT_THAT(outcome.out, StartsWith("run "));
-  EXPECT_EQ(outcome.out.substr(0, second + 2), outcome.out.substr(second + 2));
-}
-
-TEST(App, TheLineAboveAWatchedScreenIsWrapped) {
-  const StubCollector collector(kWatched);
-  const Outcome outcome = run_command({"--collector", collector.address(), "status", "j", "--watch"},
-                                      {.present = true, .redraws = true, .columns = 40});
-  EXPECT_EQ(outcome.code, ExitCode::no_such_data);
-  EXPECT_THAT(outcome.out,
-              HasSubstr("laggard status j at\x1b[K\r\n" + collector.address() + ", Ctrl-C ends\x1b[K\r\n"));
-}
-
-TEST(App, WatchInAPipePrintsALineForEachStep) {
-  const StubCollector collector(kWatched);
-  const Outcome outcome = ask(collector, {"status", "j", "--watch"});
-  EXPECT_EQ(outcome.code, ExitCode::no_such_data);
-  EXPECT_EQ(outcome.out, "step 17  complete  4/4 ranks  wall 15416.300 ms  slowest rank 1  culprit rank -\n");
-  EXPECT_THAT(outcome.err, HasSubstr("steps were missed here"));
-  EXPECT_THAT(outcome.err, HasSubstr("trying again"));
+  EXPECT_EQ(run({"--collector", collector.address(), "report", "a", "b"}, console), ExitCode::condition)
+      << "what was found does not depend on who reads it";
 }
 
 }  // namespace

@@ -10,9 +10,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
+void refused(const HttpAnswer& answer) { throw Failure(ExitCode::usage, answer.body); }
+
 TEST(EventStream, GivesWhatCameAndThenSaysThatItEnded) {
   const StubCollector collector({{"GET /e", {200, "id: 1\ndata: a\n\ndata: b\n\n", true}}});
-  EventStream stream(parse_endpoint(collector.address()), "/e");
+  EventStream stream(parse_endpoint(collector.address()), "/e", refused);
   std::vector<ServerEvent> events;
   EXPECT_THROW(
       while (true) {
@@ -24,9 +26,14 @@ TEST(EventStream, GivesWhatCameAndThenSaysThatItEnded) {
   EXPECT_EQ(events[1].id, "1");
 }
 
-TEST(EventStream, ARefusalIsAFailure) {
-  const StubCollector collector({});
-  EXPECT_THROW(EventStream(parse_endpoint(collector.address()), "/e"), Failure);
+TEST(EventStream, ARefusalIsHandedOnWithItsWords) {
+  const StubCollector collector({{"GET /e", {404, "gone"}}});
+  try {
+    EventStream(parse_endpoint(collector.address()), "/e", refused);
+    ADD_FAILURE() << "it was not refused";
+  } catch (const Failure& failure) {
+    EXPECT_STREQ(failure.what(), "gone");
+  }
 }
 
 }  // namespace

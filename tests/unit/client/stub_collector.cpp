@@ -44,7 +44,13 @@ struct StubCollector::Impl {
     const auto found =
         answers.find(std::string(request.method_string()) + " " + std::string(request.target()));
     Answer answer{404, R"({"error": {"code": "no_such_run", "message": "there is no such thing here"}})"};
-    if (found != answers.end()) answer = found->second;
+    if (found != answers.end()) {
+      answer = found->second;
+      if (auto& before = found->second.before; !before.empty()) {
+        answer = before.front();
+        before.erase(before.begin());
+      }
+    }
     http::response<http::string_body> response(static_cast<http::status>(answer.status), 11);
     response.body() = answer.body;
     response.content_length(answer.body.size() + (answer.cut_off ? 1 : 0));
@@ -92,6 +98,11 @@ Outcome run_command(std::vector<std::string> arguments, const Terminal& terminal
                         .terminal = [&] { return terminal; }};
   outcome.code = run(std::move(arguments), console);
   return outcome;
+}
+
+Outcome ask(const StubCollector& collector, std::vector<std::string> arguments, const Terminal& terminal) {
+  arguments.insert(arguments.begin(), {"--collector", collector.address()});
+  return run_command(std::move(arguments), terminal);
 }
 
 }  // namespace laggard::client

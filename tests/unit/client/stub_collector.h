@@ -16,7 +16,8 @@ class StubCollector {
   struct Answer {
     unsigned status = 200;
     std::string body;
-    bool cut_off = false;  ///< the connection ends in the middle of the body
+    bool cut_off = false;             ///< the connection ends in the middle of the body
+    std::vector<Answer> before = {};  ///< what the first requests get, one each
   };
   /// Answers by "METHOD TARGET".
   explicit StubCollector(std::map<std::string, Answer> answers);
@@ -38,5 +39,8 @@ struct Outcome {
 
 /// Runs a command line in this process; `terminal` is what its output claims to be.
 Outcome run_command(std::vector<std::string> arguments, const Terminal& terminal = {});
+/// The same of this collector.
+Outcome ask(const StubCollector& collector, std::vector<std::string> arguments,
+            const Terminal& terminal = {});
 
 }  // namespace laggard::client

@@ -18,6 +18,11 @@ TEST(Endpoint, ReadsWhatPeopleType) {
   EXPECT_EQ(six.port, "99");
 }
 
+TEST(Endpoint, TheHostFieldHasTheBracketsOfAnIpv6Address) {
+  EXPECT_EQ(host_field(parse_endpoint("http://[::1]:99")), "[::1]:99");
+  EXPECT_EQ(host_field(parse_endpoint("localhost")), "localhost:17601");
+}
+
 TEST(Endpoint, RefusesTheRest) {
   for (const char* text : {"", "http://", "https://host", "host:", "host:70000", "host:1x", "host/path",
                            "[::1", "[::1]9", ":80", "a b", "user@host", "tcp://127.0.0.1:17600"}) {

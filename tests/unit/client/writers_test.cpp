@@ -118,6 +118,11 @@ TEST(JsonLines, HarmlessOnATerminalAndStillTheSameText) {
   EXPECT_EQ(json_lines(table), "{\"a\":\"\\u001b[2J\\u009b\xef\xbf\xbd\"}\n");
 }
 
+TEST(WriteView, AFactsLabelIsHarmlessToo) {
+  const View view{{Facts{{"\x1b[2J", "one"}, {"", "two"}}}, {}, {}};
+  EXPECT_EQ(write_view(view, {.terminal = true, .columns = 40}), "\\x1b[2J  one\n         two\n");
+}
+
 TEST(WriteView, WrapsFactsOnATerminalOnly) {
   const View view{{Facts{{"label", "one two three four five six seven eight nine"}}}, {}, {}};
   EXPECT_EQ(write_view(view, {.terminal = true, .columns = 40}),

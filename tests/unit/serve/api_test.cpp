@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "daemon/serve/json.h"
 #include "daemon/serve/query_error.h"
 #include "daemon/serve/report_body.h"
@@ -66,6 +68,16 @@ TEST(ReportBody, WhatIsWrongIsSaid) {
   }
 }
 
+TEST(ReportBody, ManyKeysAreReadAtOnce) {
+  std::string kinds;
+  for (int i = 0; i < 100'000; ++i) kinds += (i == 0 ? "\"" : ",\"") + std::to_string(i) + R"(":"work")";
+  const auto begun = std::chrono::steady_clock::now();
+  const ReportAsked asked = parse_report_body(R"({"runs":["a"],"profile":{"kinds":{)" + kinds + "}}}");
+  EXPECT_EQ(asked.profile.kinds.size(), 100'000U);
+  // A reader that looks at every key for every key takes ten times as long.
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(3));
+}
+
 class ApiTest : public testing::Test {
  protected:
   ApiTest() {
@@ -112,6 +124,12 @@ TEST_F(ApiTest, EveryDocumentedRequestHasAnAnswer) {
 TEST_F(ApiTest, LiveAnswersNeedNoStorage) {
   for (const char* target : {"/api/v1/status", "/api/v1/runs", "/api/v1/runs/job", "/metrics", "/-/ready"})
     EXPECT_TRUE(std::holds_alternative<Answer>(api_.handle({"GET", target}))) << target;
+}
+
+TEST_F(ApiTest, AReportsBodyIsNotReadWhereLiveAnswersAreGiven) {
+  const Request wrong{.method = "POST", .target = "/api/v1/report", .body = "no JSON"};
+  EXPECT_TRUE(std::holds_alternative<StoredAnswer>(api_.handle(wrong)));
+  EXPECT_EQ(answer(wrong).status, 400U);
 }
 
 TEST_F(ApiTest, ErrorsSayWhatIsWrong) {

@@ -20,6 +20,7 @@ std::shared_ptr<core::RunView> run_with_events(const std::string& name, std::uin
                             .expected = 4,
                             .wall_max_ms = 15416.3,
                             .slowest = 1,
+                            .near_tie = true,
                             .event = event});
   return test::run_view(name, {1}, view);
 }
@@ -31,7 +32,8 @@ TEST(EventLog, AnEventIsAsDocumented) {
   EXPECT_EQ(batch.text,
             "id: 17\nevent: step\n"
             "data: {\"run\":\"job\",\"attempt\":1,\"step\":17,\"state\":\"complete\",\"present\":4,"
-            "\"expected\":4,\"wall_max_ms\":15416.3,\"slowest_rank\":1,\"culprit_rank\":null}\n\n");
+            "\"expected\":4,\"wall_max_ms\":15416.3,\"slowest_rank\":1,\"near_tie\":true,"
+            "\"culprit_rank\":null}\n\n");
   EXPECT_EQ(batch.position, 17U);
   EXPECT_EQ(batch.events, 1U);
 }

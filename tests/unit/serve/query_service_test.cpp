@@ -13,6 +13,8 @@ namespace {
 
 using test::kNow;
 
+constexpr core::UnixMs kLater = kNow + 1000;
+
 class QueryServiceTest : public testing::Test {
  protected:
   QueryServiceTest() {
@@ -87,7 +89,7 @@ TEST_F(QueryServiceTest, TheStatusScreenShowsTheSettledStepAndWhatTheNewestWaits
   EXPECT_EQ(run["settled"]["wall"], Json::parse(R"({"present": 4, "min_ms": 100.0, "median_ms": 100.0,
     "mean_ms": 102.5, "max_ms": 110.0, "max_rank": 1, "min_rank": 0})"));
   EXPECT_EQ(run["history"], Json::parse(R"([{"step": 7, "state": "complete", "wall_max_ms": 110.0,
-    "slowest_rank": 1, "culprit_rank": 1}])"));
+    "slowest_rank": 1, "near_tie": false, "culprit_rank": 1}])"));
   EXPECT_EQ(run["steps_by_state"],
             Json::parse(R"({"open": 1, "complete": 1, "partial": 0, "late_completed": 0})"));
   const Json& stages = run["settled"]["stages"];
@@ -132,9 +134,24 @@ TEST_F(QueryServiceTest, ASilentRankIsNamedWithItsLastStepAndAge) {
   EXPECT_EQ(ranks[3]["state"], "never");
 }
 
+TEST_F(QueryServiceTest, SilentRanksThatNobodyListsAreCounted) {
+  core::AttemptView view = test::live_view(store_.runs["job"][2]);
+  view.expected = view.world_size = 5000;
+  view.ranks.push_back({.rank = 4});  // of the 4996 that were never seen, this one is listed
+  snapshot_ = test::snapshot_of({test::run_view("job", {1, 2}, view)});
+  const Json run = service_.run({.run = "job"});
+  EXPECT_EQ(run["silent"], 4996);
+  EXPECT_EQ(run["reporting"], 4);
+  EXPECT_EQ(run["silent_ranks"].size(), 1U);
+  const Json ranks = service_.ranks({.run = "job"}, history_);
+  EXPECT_EQ(ranks["ranks"].size(), 5U);
+  EXPECT_EQ(ranks["more"], true);
+}
+
 TEST_F(QueryServiceTest, RanksHaveTheirSettingsInStrictJson) {
   const Json answer = service_.ranks({.run = "job"}, history_);
   EXPECT_EQ(answer["world_size"], 4);
+  EXPECT_EQ(answer["more"], false);
   ASSERT_EQ(answer["ranks"].size(), 4U);
   EXPECT_EQ(answer["ranks"][0]["settings"],
             Json::parse(R"({"lr": "NaN", "type": "config", "world_size": 4})"));
@@ -147,7 +164,7 @@ TEST_F(QueryServiceTest, WhatIsNotThereIs404) {
   EXPECT_EQ(status_of([&] { service_.run({.run = "none"}); }), 404);
   EXPECT_EQ(status_of([&] { service_.run({.run = "job", .attempt = 3}); }), 404);
   EXPECT_EQ(status_of([&] { service_.step({.run = "job"}, 99, history_); }), 404);
-  EXPECT_EQ(status_of([&] { service_.report({.runs = {"job@3"}}, history_); }), 404);
+  EXPECT_EQ(status_of([&] { service_.report({.runs = {"job@3"}}, history_, kLater); }), 404);
   EXPECT_EQ(status_of([&] { service_.close_run("none"); }), 404);
   EXPECT_THAT(closed_, testing::IsEmpty());
 }
@@ -189,6 +206,60 @@ TEST_F(QueryServiceTest, AStepThatIsNotStoredYetIsAnsweredFromMemory) {
   // The first page ends before it, a window without it does not show it.
   EXPECT_EQ(service_.steps({.run = "job"}, {.limit = 1}, history_)["steps"][0]["step"], 7);
   EXPECT_EQ(service_.steps({.run = "job"}, {.window = {.to = 7}}, history_)["steps"].size(), 1U);
+}
+
+TEST_F(QueryServiceTest, ALiveStepBehindStepsThatAreNotStoredYetWaitsForThem) {
+  const auto steps_of = [&](const core::AttemptView& view) {
+    snapshot_ = test::snapshot_of({test::run_view("job", {1, 2}, view)});
+    const Json answer = service_.steps({.run = "job"}, {.window = {.from = 8}}, history_);
+    std::vector<Step> steps;
+    for (const Json& step : answer["steps"]) steps.push_back(step["step"].get<Step>());
+    return steps;
+  };
+  const auto at = [](const core::StepView& view, Step step) {
+    auto moved = std::make_shared<core::StepView>(view);
+    moved->breakdown.step = step;
+    return moved;
+  };
+  test::FakeAttempt& attempt = store_.runs["job"][2];
+  core::AttemptView view = test::live_view(attempt);
+  const core::StepView settled = *view.settled, newest = *view.newest;
+  attempt.views.erase(8);  // stored are the steps up to 7
+  view.settled = at(settled, 9);
+  view.newest = at(newest, 10);
+  EXPECT_THAT(steps_of(view), testing::IsEmpty())
+      << "8 is somewhere, and would be lost to whoever goes on at 11";
+  view.settled = at(settled, 8);
+  EXPECT_THAT(steps_of(view), testing::ElementsAre(8)) << "9 is somewhere";
+  view.newest = at(newest, 9);
+  EXPECT_THAT(steps_of(view), testing::ElementsAre(8, 9));
+  EXPECT_EQ(service_.step({.run = "job"}, 9, history_)["step"], 9);
+  attempt.views.clear();  // nothing is stored: 7 must be known to show 8 and 9
+  view.steps_by_state = {{core::StepState::open, 1}, {core::StepState::complete, 2}};
+  EXPECT_THAT(steps_of(view), testing::IsEmpty());
+  view.steps_by_state = {{core::StepState::open, 1}, {core::StepState::complete, 1}};
+  EXPECT_THAT(steps_of(view), testing::ElementsAre(8, 9));
+}
+
+TEST_F(QueryServiceTest, ARankThatCameBetweenTheSummaryAndTheRecordsIsNotMissing) {
+  test::FakeAttempt& attempt = store_.runs["job"][2];
+  test::FakeHistory history(store_, [&] { store_.add(attempt, 8, 3, 103, {{"compute", 63}}); });
+  const Json step = service_.step({.run = "job"}, 8, history);
+  EXPECT_EQ(step["present"], 3);
+  EXPECT_EQ(step["missing"], Json::parse("[2]"));
+  EXPECT_EQ(step["missing_count"], 1);
+  EXPECT_EQ(step["slowest_rank"], 3);
+  EXPECT_EQ(step["ranks"].size(), 3U);
+}
+
+TEST_F(QueryServiceTest, AnAttemptThatIsNotStoredYetIsNotAnsweredFromTheOneBefore) {
+  store_.runs["job"].erase(2);
+  EXPECT_EQ(service_.step({.run = "job"}, 8, history_)["attempt"], 2);
+  EXPECT_EQ(status_of([&] { service_.ranks({.run = "job"}, history_); }), 404);
+  EXPECT_EQ(status_of([&] { service_.stages({.run = "job"}, {}, history_, kLater); }), 404);
+  EXPECT_EQ(status_of([&] { service_.report({.runs = {"job"}}, history_, kLater); }), 404);
+  EXPECT_EQ(status_of([&] { Export(service_, {.run = "job"}, history_); }), 404);
+  EXPECT_EQ(service_.ranks({.run = "job", .attempt = 1}, history_)["attempt"], 1);
 }
 
 TEST_F(QueryServiceTest, TheNewerOfMemoryAndStorageIsShown) {
@@ -237,6 +308,20 @@ TEST_F(QueryServiceTest, AnotherAttemptThatRanksStillWriteToIsNamed) {
   EXPECT_TRUE(others().empty());
 }
 
+TEST_F(QueryServiceTest, ARankThatGoesOnWritingToAnOlderAttemptIsLiveThere) {
+  auto older = std::make_shared<core::AttemptView>(test::live_view(store_.runs["job"][1]));
+  older->ranks[1].last_received = kNow - 50'001;  // before attempt 2 began
+  older->silent_after_ms = 60'000;
+  const auto run = test::run_view("job", {1, 2}, test::live_view(store_.runs["job"][2]));
+  run->live_attempts[1] = older;
+  snapshot_ = test::snapshot_of({run});
+  EXPECT_EQ(service_.run({.run = "job"})["other_attempts"][0]["reporting"], 1);
+  const Json status = service_.run({.run = "job", .attempt = 1});
+  EXPECT_EQ(status["reporting"], 1);
+  ASSERT_EQ(status["silent_ranks"].size(), 1U);
+  EXPECT_EQ(status["silent_ranks"][0]["rank"], 1);
+}
+
 TEST_F(QueryServiceTest, AbsentNullNegativeAndNotFiniteStayDifferent) {
   test::FakeAttempt& attempt = store_.runs["job"][2];
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -261,7 +346,7 @@ TEST_F(QueryServiceTest, AStepWhoseRecordsAreGoneKeepsItsSummary) {
 
 TEST_F(QueryServiceTest, AReportNamesRunsAndOlderAttempts) {
   const Json report =
-      service_.report({.runs = {"job@1"}, .window = {.from = 1, .to = 3}, .profile = {}}, history_);
+      service_.report({.runs = {"job@1"}, .window = {.from = 1, .to = 3}, .profile = {}}, history_, kLater);
   ASSERT_EQ(report["runs"].size(), 1U);
   const Json& run = report["runs"][0];
   EXPECT_EQ(run["run"], "job");
@@ -272,9 +357,39 @@ TEST_F(QueryServiceTest, AReportNamesRunsAndOlderAttempts) {
   EXPECT_EQ(report["notes"].size(), 2U);
 }
 
+TEST_F(QueryServiceTest, StagesReadTheWindowAloneAndSayWhatTheyLeaveOut) {
+  test::FakeAttempt& attempt = store_.runs["job"][1];
+  store_.add(attempt, 4, 0, 50, {{"compute", 40}});
+  const auto left_out = [&](core::Window window) {
+    return service_.stages({.run = "job", .attempt = 1}, window, history_, kLater)["left_out"];
+  };
+  EXPECT_EQ(left_out({}), Json::parse(R"({"aside": [], "incomplete": [4], "no_wall": [],
+                                          "before": 0, "after": 0})"));
+  EXPECT_EQ(left_out({.from = 2, .to = 3}), Json::parse(R"({"aside": [], "incomplete": [], "no_wall": [],
+                                                            "before": null, "after": null})"));
+}
+
+TEST_F(QueryServiceTest, AReportThatIsNotDoneInTimeSaysWhatToDo) {
+  core::UnixMs now = kNow;
+  Collector collector = test::collector_with([this] { return snapshot_; });
+  collector.now = [&] { return now; };
+  const QueryService service(collector);
+  const core::UnixMs until = service.report_deadline();
+  EXPECT_EQ(service.report({.runs = {"job@1"}}, history_, until)["runs"].size(), 1U);
+  test::FakeHistory slow(store_, [&] { now = until + 1; });
+  try {
+    service.report({.runs = {"job@1"}}, slow, until);
+    ADD_FAILURE() << "it had no limit";
+  } catch (const QueryTimeout& timeout) {
+    EXPECT_THAT(timeout.what(), testing::HasSubstr("ask for fewer runs"));
+  }
+  now = kNow;
+  EXPECT_THROW(service.stages({.run = "job", .attempt = 1}, {}, slow, until), QueryTimeout);
+}
+
 TEST_F(QueryServiceTest, ACancelledQueryEndsAtItsNextStep) {
   test::FakeHistory slow(store_, [this] { service_.cancel(); });
-  EXPECT_THROW(service_.report({.runs = {"job"}}, slow), QueryTimeout);
+  EXPECT_THROW(service_.report({.runs = {"job"}}, slow, kLater), QueryTimeout);
   EXPECT_THROW(service_.ranks({.run = "job"}, history_), QueryTimeout);
 }
 

@@ -1,0 +1,2 @@
+json ranks_more
+run ranks j

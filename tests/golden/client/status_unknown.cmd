@@ -1,0 +1,2 @@
+json status_unknown
+run status ddp

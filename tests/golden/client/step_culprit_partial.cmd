@@ -1,0 +1,2 @@
+json step_culprit_partial
+run step j 10
