@@ -39,7 +39,7 @@ std::optional<std::string_view> RankSource::add_update(const ParsedLine& update)
   open_.append(update.view(), *layout);
   ++last_seq_;
   attempts_.on_update();
-  if (open_.size() == limits::kMaxRecordsPerBatch || open_.byte_size() >= kBatchBytes) flush();
+  if (open_.size() == kBatchRecords || open_.byte_size() >= kBatchBytes) flush();
   return std::nullopt;
 }
 

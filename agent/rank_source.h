@@ -20,6 +20,9 @@ class RankSource {
  public:
   /// Names of all layouts of a source, as they travel: each Hello carries them all, and has to stay well
   /// below limits::kMaxMessageBytes.
+  /// Records of a batch. Larger messages are no faster, and ranks that catch up in small ones complete their
+  /// steps sooner.
+  static constexpr std::size_t kBatchRecords = 128;
   static constexpr std::size_t kMaxLayoutBytes = std::size_t{1} << 20;
 
   /// `attempts` is where the file's numbering stands before the first item; in `hello` everything is as the

@@ -131,7 +131,8 @@ void Engine::tick(core::UnixMs now, bool stopping) {
 
 void Engine::commit_and_publish(core::UnixMs now) {
   finish_commit(now);
-  if (commit_is_due(now)) begin_commit(now, kOpenStepWaitMs);
+  // With no room for the records that they wait for, open steps need not wait.
+  if (commit_is_due(now)) begin_commit(now, may_take() ? kOpenStepWaitMs : 0);
   if (changed_ && now - last_publish_ >= kPublishEveryMs) publish(now);
 }
 

@@ -68,8 +68,7 @@ Attempt::Taken Attempt::take(const RecordView& record, LayoutId layout, SourceKe
   }
   rank.row.last_received = now;
   ++rank.row.records;
-  ++rank.waiting;
-  mark(rank);
+  ++rank.waiting;  // its row is written with the step
   row_.last_received = now;
   row_dirty_ = true;
 

@@ -34,6 +34,7 @@ void Attempt::collect(Writes& writes, UnixMs now, std::int64_t max_wait_ms) {
     for (const Undurable& item : step.undurable) {
       if (item.rank == nullptr) continue;
       --item.rank->waiting;
+      mark(*item.rank);
       item.rank->given_step = std::max(item.rank->given_step.value_or(number), number);
     }
     step.handed_undurable.swap(step.undurable);
@@ -50,8 +51,7 @@ void Attempt::collect_ranks(Writes& writes) {
   for (auto& [rank, state] : ranks_) {
     if (!state.dirty) continue;
     state.handed_out = true;
-    state.dirty = state.waiting > 0;
-    any_rank_dirty_ = any_rank_dirty_ || state.dirty;
+    state.dirty = false;
     RankRow& row = writes.ranks.emplace_back(state.row);
     row.records -= state.waiting;
     row.last_step = state.given_step;

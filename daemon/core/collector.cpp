@@ -230,6 +230,7 @@ bool Collector::continues(const Run& run, const SourceRow& earlier, const Items&
 }
 
 void Collector::begin_at(Source& source, std::uint32_t offset) {
+  source.dirty = true;
   source.row.base_offset = source.row.attempt_offset = source.attempt_offset = offset;
 }
 
@@ -263,6 +264,7 @@ Attempt& Collector::write_to(Run& run, Source& source, std::uint32_t number, Uni
     source.lines = without_tail;
   }
   source.row.attempt = number;
+  source.dirty = true;
   source.newest_step.reset();
   attempt.learn_stages(source.stage_parents, source.stage_kinds, Knowledge::profile, now);
   attempt.source_changed(source.row.rank, source.row.host, source.live, false, now);
@@ -283,7 +285,6 @@ Collector::Taken Collector::apply(SourceKey key, const Items& items, UnixMs now)
   const std::uint64_t dropped = items.first_seq > next ? items.first_seq - next : 0;
   const std::uint64_t skip = items.first_seq < next ? next - items.first_seq : 0;
 
-  source.dirty = true;
   source.received_seq = last;
   place(run, source, items, now);
   Attempt& attempt = write_to(run, source, items.attempt + source.attempt_offset, now);

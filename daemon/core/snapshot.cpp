@@ -29,6 +29,12 @@ DeliveryCounts& DeliveryCounts::operator+=(const DeliveryCounts& other) {
   return *this;
 }
 
+Moment moment_of(const Snapshot& snapshot, UnixMs now) {
+  // A collector that takes records makes a snapshot several times a second.
+  constexpr UnixMs kSnapshotAgeMs = 1000;
+  return {now, std::min(now, snapshot.taken_at + kSnapshotAgeMs)};
+}
+
 bool is_silent(const AttemptView& attempt, const RankView& rank, UnixMs now) {
   if (rank.ended || rank.finished) return false;
   const bool behind =

@@ -125,6 +125,13 @@ struct Snapshot {
   IngestCounters ingest;
 };
 
+/// When a snapshot is looked at: ages run to `now`; silence is judged at `heard_until`, for as long as the
+/// collector has been taking records. One that takes none, as with a full disk, hears nobody.
+struct Moment {
+  UnixMs now = 0, heard_until = 0;
+};
+Moment moment_of(const Snapshot& snapshot, UnixMs now);
+
 /// True when the rank should have sent by now: expected, not ended, behind the newest step (or never seen)
 /// and without a record for longer than the attempt's limit.
 bool is_silent(const AttemptView& attempt, const RankView& rank, UnixMs now);

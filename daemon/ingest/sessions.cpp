@@ -15,6 +15,11 @@ constexpr std::int64_t kForgetAfterMs = 60'000;
 // No source sends so many items; numbers beyond are made up.
 constexpr std::uint64_t kMostItems = std::uint64_t{1} << 53;
 
+// Of all sources together may be on its way: less than what the engine holds before it takes no more, since
+// among many ranks it may not be the step that the others wait for. Each may always send a little.
+constexpr std::size_t kItemsOnTheirWay = 131'072;
+constexpr std::size_t kLeastCredit = 128;
+
 Outgoing pack(const std::string& peer, const wire::Envelope& envelope) {
   return {peer, envelope.SerializeAsString()};
 }
@@ -267,7 +272,7 @@ std::optional<Outgoing> Sessions::answer(const Reply& reply) {
     by_source_[welcome->welcomed.source] = id;
     wire::Welcome& to = *envelope.mutable_welcome();
     to.set_committed_seq(welcome->welcomed.committed_seq);
-    to.set_window_records(limits::kWindowRecords);
+    to.set_window_records(credit());
     to.set_max_message_bytes(limits::kMaxMessageBytes);
     to.set_collector_id(collector_id_);
     to.set_attempt_offset(welcome->welcomed.attempt_offset);
@@ -282,7 +287,7 @@ std::optional<Outgoing> Sessions::answer(const Reply& reply) {
     id = it->second;
     wire::Ack& to = *envelope.mutable_ack();
     to.set_committed_seq(ack.committed_seq);
-    to.set_credit(limits::kWindowRecords);
+    to.set_credit(credit());
     to.set_attempt_offset(ack.attempt_offset);
     to.set_stored(ack.counts.stored);
     to.set_duplicate(ack.counts.duplicate);
@@ -296,6 +301,11 @@ std::optional<Outgoing> Sessions::answer(const Reply& reply) {
   Outgoing out = pack(it->second.peer, envelope);
   if (envelope.body_case() == wire::Envelope::kReject) erase(id);
   return out;
+}
+
+std::uint32_t Sessions::credit() const {
+  const std::size_t share = kItemsOnTheirWay / std::max<std::size_t>(sessions_.size(), 1);
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(share, kLeastCredit, limits::kWindowRecords));
 }
 
 void Sessions::erase(SessionId id) {

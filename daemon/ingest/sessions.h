@@ -73,6 +73,8 @@ class Sessions {
                                std::vector<Outgoing>& out);
   std::optional<Message> take_batch(Session& session, const wire::Batch& batch);
   void refuse(const Key& key, std::string reason, bool hello_again, std::vector<Outgoing>& out);
+  /// How many items a source may have on their way.
+  std::uint32_t credit() const;
   void erase(SessionId id);
   std::nullopt_t malformed();
 

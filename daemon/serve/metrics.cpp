@@ -168,7 +168,7 @@ void add_ranks(RankFamilies& families, std::string_view run, const AttemptNow& a
     }
     --room.ranks;
     const std::string number = std::to_string(rank.rank);
-    const bool silent = core::is_silent(at.attempt, rank, at.now);
+    const bool silent = core::is_silent(at.attempt, rank, at.heard_until);
     families.silent.add({{"run", run}, {"rank", number}}, silent ? 1U : 0U);
     if (silent || !rank.reported) continue;
     families.last_step.add({{"run", run}, {"rank", number}}, rank.last_step);
@@ -224,7 +224,7 @@ void add_collector(MetricsText& page, const QueryService& service, const core::S
 
 std::string metrics_page(const QueryService& service, Counters& counters, bool ranks) {
   const auto snapshot = service.snapshot();
-  const core::UnixMs now = service.now();
+  const core::Moment moment = core::moment_of(*snapshot, service.now());
   MetricsText page;
   add_collector(page, service, *snapshot);
   std::map<core::RunState, std::uint64_t> by_state;
@@ -234,7 +234,7 @@ std::string metrics_page(const QueryService& service, Counters& counters, bool r
   Room room{counters};
   for (const auto& run : snapshot->runs) {
     if (run->newest == nullptr) continue;
-    const core::RunState state = core::state_at(*run->newest, run->closed, now);
+    const core::RunState state = core::state_at(*run->newest, run->closed, moment.heard_until);
     ++by_state[state];
     if (run->closed || state == core::RunState::ended || state == core::RunState::lost) continue;
     if (!is_label_text(run->name)) {
@@ -243,7 +243,7 @@ std::string metrics_page(const QueryService& service, Counters& counters, bool r
       ++counters.series_dropped_runs;
     } else {
       --room.runs;
-      const AttemptNow at = attempt_now(*run, *run->newest, now);
+      const AttemptNow at = attempt_now(*run, *run->newest, moment);
       add_run(run_families, run->name, state, at, room);
       if (ranks) add_ranks(rank_families, run->name, at, room);
     }

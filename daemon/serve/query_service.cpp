@@ -155,15 +155,17 @@ Json QueryService::runs() const {
   const auto seen = snapshot();
   Json list = Json::array();
   for (const auto& run : seen->runs)
-    list.push_back(run->newest == nullptr ? run_brief(*run)
-                                          : run_brief(*run, attempt_now(*run, *run->newest, now())));
+    list.push_back(run->newest == nullptr
+                       ? run_brief(*run)
+                       : run_brief(*run, attempt_now(*run, *run->newest, core::moment_of(*seen, now()))));
   return {{"runs", std::move(list)}};
 }
 
 Json QueryService::run(const AttemptAsked& asked) const {
   const auto run = find_run(asked);
   const auto attempt = attempt_in(*run, asked.attempt);
-  return run_status(*run, attempt_now(*run, *attempt, now()), snapshot()->ingest);
+  return run_status(*run, attempt_now(*run, *attempt, core::moment_of(*snapshot(), now())),
+                    snapshot()->ingest);
 }
 
 core::AttemptRow QueryService::stored_attempt(const AttemptAsked& asked, History& history) const {
@@ -182,7 +184,7 @@ Json QueryService::ranks(const AttemptAsked& asked, History& history) const {
   const core::AttemptRow row = stored_attempt(asked, history);
   const std::vector<core::RankRow> stored = history.ranks(row.id);
   const auto attempt = attempt_in(*run, row.attempt);
-  const AttemptNow at = attempt_now(*run, *attempt, now());
+  const AttemptNow at = attempt_now(*run, *attempt, core::moment_of(*snapshot(), now()));
   Json list = Json::array();
   for (const core::RankView& rank : attempt->ranks) {
     if (list.size() == limits::kMaxRanksPerAnswer) break;

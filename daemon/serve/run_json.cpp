@@ -21,7 +21,8 @@ Json silent_ranks_json(const AttemptNow& at) {
   for (const core::RankView& rank : at.attempt.ranks) {
     if (list.size() == limits::kMaxSilentListed) break;
     const std::string_view state = rank_state(at, rank);
-    const bool silent = state == "silent" || (state == "never" && core::is_silent(at.attempt, rank, at.now));
+    const bool silent =
+        state == "silent" || (state == "never" && core::is_silent(at.attempt, rank, at.heard_until));
     if (!silent) continue;
     list.push_back({{"rank", rank.rank},
                     {"last_step", rank.reported ? Json(rank.last_step) : Json(nullptr)},
@@ -87,7 +88,7 @@ Json clashes_json(const core::AttemptView& attempt) {
 /// Whether the rank's source still writes to the attempt. Of an older attempt, what came before the newest
 /// one began says nothing.
 bool is_writing(const AttemptNow& at, const core::RankView& rank) {
-  const core::UnixMs since = std::max(at.now - at.attempt.silent_after_ms, at.superseded.value_or(0));
+  const core::UnixMs since = std::max(at.heard_until - at.attempt.silent_after_ms, at.superseded.value_or(0));
   return rank.reported && rank.live && !rank.ended && !rank.finished && rank.last_received >= since;
 }
 
@@ -100,7 +101,7 @@ Json other_attempts_json(const core::RunView& run, const AttemptNow& at) {
   Json list = Json::array();
   for (const auto& [number, attempt] : run.live_attempts) {
     if (number == at.attempt.attempt) continue;
-    const std::uint64_t reporting = count_writing(attempt_now(run, *attempt, at.now));
+    const std::uint64_t reporting = count_writing(attempt_now(run, *attempt, {at.now, at.heard_until}));
     if (reporting == 0) continue;
     list.push_back({{"attempt", number},
                     {"reporting", reporting},
@@ -112,14 +113,15 @@ Json other_attempts_json(const core::RunView& run, const AttemptNow& at) {
 /// Silent ranks that the view does not list, since it lists only so many that were never seen.
 std::uint64_t unlisted_silent(const AttemptNow& at) {
   const std::size_t listed = at.attempt.ranks.size();
-  const bool silent = core::is_silent(at.attempt, core::RankView{}, at.now);
+  const bool silent = core::is_silent(at.attempt, core::RankView{}, at.heard_until);
   return silent && at.attempt.expected > listed ? at.attempt.expected - listed : 0;
 }
 
 }  // namespace
 
-AttemptNow attempt_now(const core::RunView& run, const core::AttemptView& attempt, core::UnixMs now) {
-  AttemptNow at{.attempt = attempt, .now = now, .superseded = std::nullopt};
+AttemptNow attempt_now(const core::RunView& run, const core::AttemptView& attempt, core::Moment moment) {
+  AttemptNow at{
+      .attempt = attempt, .now = moment.now, .heard_until = moment.heard_until, .superseded = std::nullopt};
   if (attempt.attempt < run.newest->attempt) at.superseded = run.newest->first_received;
   return at;
 }
@@ -128,7 +130,7 @@ std::string_view rank_state(const AttemptNow& at, const core::RankView& rank) {
   if (!rank.reported) return "never";
   if (rank.ended || rank.finished) return "ended";
   const bool live =
-      at.superseded.has_value() ? is_writing(at, rank) : !core::is_silent(at.attempt, rank, at.now);
+      at.superseded.has_value() ? is_writing(at, rank) : !core::is_silent(at.attempt, rank, at.heard_until);
   return live ? "live" : "silent";
 }
 
@@ -138,7 +140,7 @@ RankCounts count_ranks(const AttemptNow& at) {
     const std::string_view state = rank_state(at, rank);
     if (state == "live" || state == "ended")
       ++counts.reporting;
-    else if (state == "silent" || (state == "never" && core::is_silent(at.attempt, rank, at.now)))
+    else if (state == "silent" || (state == "never" && core::is_silent(at.attempt, rank, at.heard_until)))
       ++counts.silent;
   }
   return counts;
@@ -157,7 +159,7 @@ Json run_brief(const core::RunView& run, const AttemptNow& at) {
   const core::AttemptView& attempt = at.attempt;
   const RankCounts ranks = count_ranks(at);
   return {{"run", run.name},
-          {"state", core::name_of(core::state_at(attempt, run.closed, at.now))},
+          {"state", core::name_of(core::state_at(attempt, run.closed, at.heard_until))},
           {"attempt", attempt.attempt},
           {"attempts", run.attempts},
           {"world_size", attempt.world_size != 0 ? Json(attempt.world_size) : Json(nullptr)},

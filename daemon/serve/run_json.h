@@ -11,12 +11,12 @@ namespace laggard::serve {
 /// A view of an attempt at a moment.
 struct AttemptNow {
   const core::AttemptView& attempt;
-  core::UnixMs now = 0;
+  core::UnixMs now = 0, heard_until = 0;  ///< core::Moment
   /// When the run's newest attempt began; nothing for that attempt itself. A rank of an older one is live
   /// while it goes on writing to it after that.
   std::optional<core::UnixMs> superseded;
 };
-AttemptNow attempt_now(const core::RunView& run, const core::AttemptView& attempt, core::UnixMs now);
+AttemptNow attempt_now(const core::RunView& run, const core::AttemptView& attempt, core::Moment moment);
 
 /// "live", "silent", "ended" or "never".
 std::string_view rank_state(const AttemptNow& at, const core::RankView& rank);

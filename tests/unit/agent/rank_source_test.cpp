@@ -138,10 +138,10 @@ TEST_F(RankSourceTest, OpenBatchIsSentOnlyAfterFlush) {
 
 TEST_F(RankSourceTest, FullBatchClosesItself) {
   open(0, 5000);
-  for (std::size_t i = 0; i < limits::kMaxRecordsPerBatch + 1; ++i) add_update(static_cast<int>(i));
+  for (std::size_t i = 0; i < RankSource::kBatchRecords + 1; ++i) add_update(static_cast<int>(i));
   const auto batch = next();
   ASSERT_TRUE(batch);
-  EXPECT_EQ(batch->records().ranks_size(), static_cast<int>(limits::kMaxRecordsPerBatch));
+  EXPECT_EQ(batch->records().ranks_size(), static_cast<int>(RankSource::kBatchRecords));
   EXPECT_FALSE(next());
 }
 
@@ -231,7 +231,7 @@ TEST_F(RankSourceTest, FullWindowSaysSo) {
   }
   EXPECT_TRUE(source_.full());
   send_all();
-  source_.on_ack({.committed_seq = limits::kMaxRecordsPerBatch, .credit = limits::kWindowRecords});
+  source_.on_ack({.committed_seq = RankSource::kBatchRecords, .credit = limits::kWindowRecords});
   EXPECT_FALSE(source_.full());
 }
 

@@ -127,6 +127,19 @@ TEST_F(SessionsTest, ASourceHasOneSessionTheOneThatSaidHelloLast) {
   EXPECT_EQ(agent::decode(ack->bytes)->channel, kChannel + 1);
 }
 
+TEST_F(SessionsTest, SourcesShareWhatMayBeOnItsWay) {
+  const auto window_of = [&](std::uint32_t channel) {
+    RankSource source(channel, hello_of("source" + std::to_string(channel)), {});
+    const auto out = sessions_.answer(WelcomeReply{greet(source), {.source = channel + 1}});
+    return std::get<agent::Welcome>(agent::decode(out->bytes)->body).window_records;
+  };
+  EXPECT_EQ(window_of(0), limits::kWindowRecords);
+  for (std::uint32_t channel = 1; channel < 9; ++channel) (void)window_of(channel);
+  EXPECT_EQ(window_of(9), 13'107U);
+  for (std::uint32_t channel = 10; channel < 4999; ++channel) (void)window_of(channel);
+  EXPECT_EQ(window_of(4999), 128U);
+}
+
 TEST_F(SessionsTest, WhatIsNoMessageIsCounted) {
   EXPECT_FALSE(receive("\xff\xff").has_value());
   agent::Hello nameless = hello_of("a");
