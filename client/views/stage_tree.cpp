@@ -103,10 +103,15 @@ std::string guilty_text(const Json& step, const Json& culprit) {
                     " more time of its own than the median rank";
   const std::string stage = text(at(culprit, "stage"));
   if (stage.empty()) return out;
-  out += "; the largest part of it in " + stage;
-  if (truth(at(culprit, "stage_exclusive"))) out += " outside its inner stages";
+  const std::string where =
+      truth(at(culprit, "stage_exclusive")) ? stage + " outside its inner stages" : stage;
+  const Json& excess = at(culprit, "stage_excess_ms");
+  // A rank that does several things the others do not can have most of its time in none of them.
+  if (number(excess).value_or(0) < number(at(culprit, "own_excess_ms")).value_or(0) / 2)
+    return out + "; no one stage holds most of it (" + where + " has the most, " + ms_text(excess, 1) + ")";
+  out += "; most of it in " + where;
   if (!others_have(step, stage)) return out;
-  return out + ", " + ms_text(at(culprit, "stage_excess_ms"), 1) + " more than the others' median";
+  return out + ", " + ms_text(excess, 1) + " more than the others' median";
 }
 
 // A parent whose rest is still to come: it stands below all that is inside the parent.

@@ -31,7 +31,6 @@ constexpr std::uint64_t kMaxItemsHeld = 200'000;
 
 struct Engine::CloseRequest {
   std::string run;
-  bool found = false;
   std::promise<void> done;
 };
 

@@ -1,0 +1,2 @@
+json step_culprit_spread
+run step j 10
