@@ -43,7 +43,8 @@ class Delivery {
     std::unique_ptr<FileFeed> feed;
     std::string collector_id;  // of the collector that its items went to; "" before the first Welcome
     std::uint64_t resumed_behind_line = 0;
-    std::string problem;  // why it cannot be opened, as last logged
+    std::string problem;            // why it cannot be opened, as last logged
+    std::uint64_t truncations = 0;  // as last logged
     bool watched = false;
     bool unread = true;  // lines may be there
     bool finished = false;
@@ -214,11 +215,14 @@ bool Delivery::read_files(Time now) {
 
 // With `once` nothing was sent by then: every file is opened before the first message goes out.
 void Delivery::note_problem(Followed& followed) {
-  const std::string& problem = followed.feed->follower().problem();
+  const std::string& path = followed.feed->path();
+  const FileFollower& follower = followed.feed->follower();
+  if (std::exchange(followed.truncations, follower.truncations()) < follower.truncations())
+    spdlog::warn("{} was truncated: lines written just before may be missing", path);
+  const std::string& problem = follower.problem();
   if (problem == followed.problem) return;
   followed.problem = problem;
   if (problem.empty()) return;
-  const std::string& path = followed.feed->path();
   if (options_.once) throw Error("cannot read " + path + ": " + problem);
   spdlog::warn("cannot read {}, trying on: {}", path, problem);
 }

@@ -77,14 +77,16 @@ install_packages() {
     die "apt-get could not install the packages above: is the network there, and is this Debian 12?"
 }
 
-# build PRESET TARGET...: configures and builds into build/PRESET; without targets, everything and the tests.
+# build PRESET [tests] [TARGET...]: configures and builds into build/PRESET; everything without targets. The tests
+# need packages of their own, so only with "tests" is there anything of them.
 build() {
-  local preset=$1 testing=ON target=()
+  local preset=$1 testing=OFF target=()
   shift
-  if [[ $# -gt 0 ]]; then
-    testing=OFF
-    target=(--target "$@")
+  if [[ ${1:-} == tests ]]; then
+    testing=ON
+    shift
   fi
+  [[ $# -eq 0 ]] || target=(--target "$@")
   say "Building (preset $preset) in $laggard_root/build/$preset"
   # In a list with ||, errexit is off: hence the &&.
   (

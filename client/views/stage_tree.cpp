@@ -108,10 +108,13 @@ std::string guilty_text(const Json& step, const Json& culprit) {
   const Json& excess = at(culprit, "stage_excess_ms");
   // A rank that does several things the others do not can have most of its time in none of them.
   if (number(excess).value_or(0) < number(at(culprit, "own_excess_ms")).value_or(0) / 2)
-    return out + "; no one stage holds most of it (" + where + " has the most, " + ms_text(excess, 1) + ")";
-  out += "; most of it in " + where;
+    return out + "; no one stage explains it (" + where + " is furthest above the others, by " +
+           ms_text(excess, 1) + ")";
+  // Never as a part of the own excess: a stage is compared with the others' median, own time with
+  // everybody's.
+  out += "; above all in " + where;
   if (!others_have(step, stage)) return out;
-  return out + ", " + ms_text(excess, 1) + " more than the others' median";
+  return out + ", " + ms_text(excess, 1) + " more there than the others' median";
 }
 
 // A parent whose rest is still to come: it stands below all that is inside the parent.

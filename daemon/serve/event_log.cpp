@@ -35,9 +35,17 @@ bool is_unchanged(const core::Snapshot* before, const std::shared_ptr<const core
 }  // namespace
 
 void EventLog::collect(const core::RunView& run, std::deque<Event>* found) const {
-  for (const auto& [number, attempt] : run.live_attempts)
+  for (const auto& [number, attempt] : run.live_attempts) {
+    const std::size_t before = found->size();
     for (const core::StepPoint& point : attempt->history)
       if (point.event > newest_) found->push_back({point.event, run.name, event_text(run, *attempt, point)});
+    // A history that is new from end to end may have lost steps between two snapshots.
+    if (last_ != nullptr && found->size() - before == core::kHistoryPoints) {
+      Event& first = *std::ranges::min_element(found->begin() + static_cast<std::ptrdiff_t>(before),
+                                               found->end(), {}, &Event::number);
+      first.text.insert(0, kGapEvent);
+    }
+  }
 }
 
 void EventLog::update(std::shared_ptr<const core::Snapshot> snapshot) {
@@ -63,10 +71,9 @@ EventLog::Start EventLog::start(std::optional<std::uint64_t> after) const {
 }
 
 EventLog::Batch EventLog::read(std::uint64_t position, const std::string& run, std::size_t max_bytes) const {
-  Batch batch{.position = position};
+  Batch batch{.text = has_forgotten_after(position) ? kGapEvent : "", .position = position};
   auto it = std::ranges::upper_bound(events_, position, {}, &Event::number);
   for (; it != events_.end() && batch.text.size() < max_bytes; ++it) {
-    if (it->number != batch.position + 1) batch.text += kGapEvent;
     batch.position = it->number;
     if (!run.empty() && it->run != run) continue;
     batch.text += it->text;

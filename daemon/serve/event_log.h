@@ -32,7 +32,7 @@ class EventLog {
     std::uint64_t events = 0;
   };
   /// Events of the run ("" for all runs) after the position, up to about `max_bytes`. A gap event stands
-  /// where numbers are missing.
+  /// where some of that run may be missing.
   Batch read(std::uint64_t position, const std::string& run, std::size_t max_bytes) const;
 
   /// True when events after the position have been forgotten.

@@ -290,9 +290,9 @@ void HttpSession::watch_for_hang_up() {
                               });
 }
 
-asio::awaitable<void> HttpSession::wait_for_events() {
+asio::awaitable<void> HttpSession::wait_for_events(std::chrono::steady_clock::time_point until) {
   error_code ignored;
-  wake_timer_.expires_after(shared_.options.comment_every);
+  wake_timer_.expires_at(until);
   co_await wake_timer_.async_wait(into(ignored));
 }
 
@@ -308,18 +308,20 @@ asio::awaitable<bool> HttpSession::send_events(const Message& request, EventsAsk
   // The first piece is sent at once, so that a client knows it is connected.
   std::string text = start.gap ? kGapEvent : kKeepAliveComment;
   bool sent = true;
+  auto quiet_until = std::chrono::steady_clock::now();
   while (sent && !hung_up_ && stream_.socket().is_open()) {
     const EventLog::Batch batch = shared_.events.read(position_, asked.run, kEventBatchBytes);
     text += batch.text;
     if (text.empty() && batch.position == position_) {
-      co_await wait_for_events();
-      const bool quiet = wake_timer_.expiry() <= std::chrono::steady_clock::now();
-      if (quiet) text = kKeepAliveComment;
+      // Every snapshot ends the wait, and most have no news of this run.
+      co_await wait_for_events(quiet_until);
+      if (std::chrono::steady_clock::now() >= quiet_until) text = kKeepAliveComment;
       continue;
     }
     is_writing_ = true;
     sent = co_await send_piece(request, text);
     is_writing_ = false;
+    if (!text.empty()) quiet_until = std::chrono::steady_clock::now() + shared_.options.comment_every;
     position_ = batch.position;
     shared_.counters.events_sent += batch.events;
     text.clear();

@@ -90,7 +90,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   boost::asio::awaitable<bool> begin_stream(const Message& request, std::string content_type);
   boost::asio::awaitable<bool> send_piece(const Message& request, const std::string& text);
   boost::asio::awaitable<bool> end_stream(const Message& request);
-  boost::asio::awaitable<void> wait_for_events();
+  boost::asio::awaitable<void> wait_for_events(std::chrono::steady_clock::time_point until);
   boost::asio::awaitable<void> drain();
   void watch_for_hang_up();
 

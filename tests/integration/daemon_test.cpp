@@ -1,5 +1,4 @@
-// The whole collector with its threads in this process, fed by the agent's delivery code. This is what runs
-// under ThreadSanitizer.
+// The whole collector with its threads in this process, fed by the agent's delivery code.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <latch>
 #include <mutex>
@@ -265,6 +266,20 @@ TEST_F(HttpServerTest, AQuietStreamIsKeptAlive) {
   client.send("GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
   client.read_header();
   for (int i = 0; i < 3; ++i) EXPECT_THAT(client.read_chunk(), testing::StartsWith(":"));
+}
+
+TEST_F(HttpServerTest, SnapshotsWithoutNewsDoNotKeepAStreamSilent) {
+  start({.comment_every = std::chrono::milliseconds(50)});
+  HttpClient client(server_->address());
+  client.send("GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  client.read_header();
+  std::atomic<bool> stopping = false;
+  std::thread snapshots([&] {
+    for (; !stopping; std::this_thread::sleep_for(std::chrono::milliseconds(1))) server_->notify();
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(client.read_chunk(), testing::StartsWith(":"));
+  stopping = true;
+  snapshots.join();
 }
 
 TEST_F(HttpServerTest, AReaderOfEventsThatGoesIsForgotten) {
