@@ -36,9 +36,7 @@ class SessionTest : public testing::Test {
         return "?";
     }
   }
-  void hear(const decltype(Incoming::body)& body) {
-    session_.on_message({7, body}, now_);
-  }
+  void hear(const decltype(Incoming::body)& body) { session_.on_message({7, body}, now_); }
   void welcome() { hear(Welcome{.committed_seq = source_.committed_seq(), .window_records = 100}); }
   // Opens the session and lets the heartbeat pass that is due at once.
   void open() {
