@@ -163,7 +163,7 @@ TEST_F(EngineTest, AStopMakesOpenStepsDurable) {
 }
 
 TEST_F(EngineTest, ARunIsClosedFromAnyThreadAndThatIsDurable) {
-  send(0, greet(0));
+  greet(0);  // no records: one that comes later would open the run again
   std::thread([this] { engine_->close_run("job"); }).join();
   restart();
   EXPECT_TRUE(engine_->snapshot()->runs.at(0)->closed);

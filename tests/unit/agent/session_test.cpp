@@ -13,8 +13,9 @@ using namespace std::chrono_literals;
 class SessionTest : public testing::Test {
  protected:
   void add_update(int step) {
+    const std::string line = R"({"type":"update","rank":0,"step":)" + std::to_string(step) + "}";
     LineParser parser;
-    parser.start(R"({"type":"update","rank":0,"step":)" + std::to_string(step) + "}");
+    parser.start(line);
     EXPECT_EQ(source_.add_update(*parser.next()), std::nullopt);
     source_.flush();
   }
