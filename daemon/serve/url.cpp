@@ -45,8 +45,9 @@ std::optional<Url> parse_url(std::string_view target) {
   Url url;
   const bool path_read = each_part(target.substr(1, question - 1), '/', [&](std::string_view part) {
     auto segment = decode(part, false);
-    if (segment.has_value()) url.path.push_back(*std::move(segment));
-    return segment.has_value();
+    if (!segment.has_value()) return false;
+    url.path.push_back(std::move(*segment));
+    return true;
   });
   if (!path_read) return std::nullopt;
   if (question == std::string_view::npos) return url;

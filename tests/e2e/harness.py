@@ -125,14 +125,17 @@ class EndToEnd(unittest.TestCase):
     def cli_json(self, collector, *arguments, code=0):
         return strict_json(self.cli(collector, *arguments, "-o", "json", code=code))
 
-    def run_status(self, collector, run):
-        """The status of a run, or None while the collector does not know it."""
+    def answer(self, collector, path):
+        """What the collector answers, or None while there is nothing."""
         try:
-            return strict_json(collector.text(f"/api/v1/runs/{run}"))
+            return strict_json(collector.text(path))
         except urllib.error.HTTPError as error:
             with error:
                 self.assertEqual(error.code, 404, error.read())
             return None
+
+    def run_status(self, collector, run):
+        return self.answer(collector, f"/api/v1/runs/{run}")
 
     def wait_for_run(self, collector, run, condition, what, deadline_s=20.0):
         """Waits until condition(status of the run), and returns that status."""
@@ -151,13 +154,8 @@ class EndToEnd(unittest.TestCase):
         """Waits until the newest attempt has that many updates, over all ranks."""
 
         def met():
-            try:
-                ranks = collector.get(f"/api/v1/runs/{run}/ranks")["ranks"]
-            except urllib.error.HTTPError as error:
-                if error.code == 404:  # the run is not there, or nothing of it is stored yet
-                    return False
-                raise
-            return sum(rank["records"] for rank in ranks) >= count
+            answer = self.answer(collector, f"/api/v1/runs/{run}/ranks")
+            return answer is not None and sum(rank["records"] for rank in answer["ranks"]) >= count
 
         wait_until(f"{count} updates of {run}", met)
 

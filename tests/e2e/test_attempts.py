@@ -2,7 +2,7 @@
 
 import unittest
 
-from harness import CASES, EndToEnd, append, config_line, update_line
+from harness import CASES, EndToEnd, append, config_line, update_line, wait_until
 
 
 def lines_of(case, name):
@@ -75,6 +75,16 @@ class Attempts(EndToEnd):
         ranks = self.cli_json(collector, "ranks", "job@1")["ranks"]
         self.assertEqual([rank["state"] for rank in ranks], ["ended", "live", "live"])
 
+    def steps_with(self, collector, number, state):
+        """All steps of the run, once this one is stored in this state: a live view knows it a commit earlier."""
+
+        def met():
+            answer = self.answer(collector, "/api/v1/runs/job/steps") or {"steps": []}
+            steps = {step["step"]: step for step in answer["steps"]}
+            return steps if number in steps and steps[number]["state"] == state else None
+
+        return wait_until(f"step {number} {state}", met)
+
     def test_a_late_record_makes_a_partial_step_whole(self):
         """A08, the third file, live: only step 2 changes."""
         collector = self.start_collector(config={"overdue_after_ms": 200, "overdue_factor": 0.001})
@@ -82,12 +92,10 @@ class Attempts(EndToEnd):
         lines = lines_of("A08", "rank3_step2_last.jsonl")
         agent = self.start_agent(collector, "job", file)
         append(file, "".join(lines[:-1]))
-        self.wait_for_run(collector, "job", lambda s: s["steps_by_state"]["partial"] == 1, "step 2 partial")
-        before = {step["step"]: step for step in collector.get("/api/v1/runs/job/steps")["steps"]}
+        before = self.steps_with(collector, 2, "partial")
         self.assertEqual((before[2]["missing"], before[2]["slowest_of_partial"]), ([3], True))
         append(file, lines[-1])
-        self.wait_for_run(collector, "job", lambda s: s["steps_by_state"]["late_completed"] == 1, "step 2 whole")
-        after = {step["step"]: step for step in collector.get("/api/v1/runs/job/steps")["steps"]}
+        after = self.steps_with(collector, 2, "late_completed")
         self.assertEqual((after[2]["slowest_rank"], after[2]["wall"]["max_ms"]), (3, 99000.0))
         self.assertEqual(after[2]["state"], "late_completed")
         self.assertEqual([step for step in after if after[step] != before[step]], [2])
