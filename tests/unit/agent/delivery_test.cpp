@@ -226,15 +226,18 @@ TEST_F(DeliveryTest, SaysOnceThatItIsConnectedAndWhichFilesItWaitsFor) {
   const auto log = std::make_shared<LogLines>();
   const auto before = spdlog::default_logger();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", log));
-  options_.files = {dir_ / "rank*", dir_ / "named.jsonl"};
-  follow(updates(1), [&] {
-    // Two more looks at the pattern, which is looked at every second.
-    std::this_thread::sleep_for(std::chrono::milliseconds(2200));
-    append(path_, update(1));
+  options_.files = {dir_ / "rank*", dir_ / "other*", dir_ / "named.jsonl"};
+  append(path_, update(1));
+  // Each file that appears is found by one more look at what is still missing.
+  follow(updates(3), [&] {
+    for (const std::size_t seen : {1U, 2U}) {
+      EXPECT_TRUE(wait_for_updates(seen));
+      append(dir_ / ("rank" + std::to_string(seen) + ".jsonl"), update(1));
+    }
   });
   spdlog::set_default_logger(before);
   EXPECT_THAT(log->lines(), testing::UnorderedElementsAre(
-                                "info: no file matches " + (dir_ / "rank*") + " yet; waiting",
+                                "info: no file matches " + (dir_ / "other*") + " yet; waiting",
                                 "info: there is no file " + (dir_ / "named.jsonl") + " yet; waiting",
                                 "info: connected to the collector at " + collector_.endpoint()));
 }
