@@ -23,6 +23,7 @@ inline constexpr std::size_t kMaxHistogramBins = 4096;    ///< all histograms of
 inline constexpr std::size_t kMaxSampleIndices = 65'536;  ///< of one record
 inline constexpr std::size_t kMaxLineBytes = 1 << 20;     ///< one line of a followed file
 inline constexpr std::size_t kMaxSessions = 200'000;      ///< sources connected at once
+inline constexpr std::size_t kMaxSourcesPerRank = 64;     ///< remembered of one rank of a run
 inline constexpr std::size_t kRanksPerBlock = 1024;
 inline constexpr std::size_t kMaxBlockBytes = std::size_t{256} << 20;  ///< records of one block, in memory
 inline constexpr std::uint32_t kWindowRecords = 65'536;                ///< unacknowledged items of one source
