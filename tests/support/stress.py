@@ -1,0 +1,91 @@
+"""What the fault tests share: seeded dice, generated jobs, and what a process costs."""
+
+import json
+import os
+import random
+import sqlite3
+from pathlib import Path
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def dice(topic):
+    """A random number generator; the seed that repeats it is printed. LAGGARD_SEED chooses one."""
+    seed = int(os.environ.get("LAGGARD_SEED", 0)) or random.SystemRandom().randrange(1, 1 << 32)
+    print(f"{topic}: LAGGARD_SEED={seed}", flush=True)
+    return random.Random(seed)
+
+
+def say(topic, **figures):
+    """Prints what was measured."""
+    print(f"{topic}: " + ", ".join(f"{name}={value}" for name, value in figures.items()), flush=True)
+
+
+class Job:
+    """The records of a training job: one file of lines for each rank, the same for the same dice."""
+
+    def __init__(self, rng, ranks, steps):
+        self.ranks, self.steps = ranks, steps
+        self.lines = [self._rank(random.Random(rng.random()), rank) for rank in range(ranks)]
+
+    def _rank(self, rng, rank):
+        lines = [json.dumps({"type": "config", "rank": rank, "world_size": self.ranks, "global_batch": 64})]
+        for step in range(1, self.steps + 1):
+            forward, backward, load = 4 + rng.random(), 8 + rng.random(), rng.random()
+            record = {
+                "type": "update",
+                "rank": rank,
+                "step": step,
+                "wall_ms": forward + backward + load + rng.random(),
+                "cuda_stream_ms": {"forward": forward, "backward": backward},
+                "cpu_call_ms": {"load": load},
+                "counts": {"samples": rng.randrange(1, 9)},
+            }
+            lines.append(json.dumps(record))
+        return lines
+
+    def text(self, rank, begin=0, end=None):
+        """Lines begin..end of a rank; line 0 is its config."""
+        return "".join(line + "\n" for line in self.lines[rank][begin:end])
+
+    def updates(self):
+        """Every record as it must be exported, by rank and step."""
+        records = (json.loads(line) for lines in self.lines for line in lines[1:])
+        return {(record["rank"], record["step"]): record for record in records}
+
+
+def query(data, sql, *arguments):
+    """Rows of a collector's database, read beside it."""
+    connection = sqlite3.connect(f"file:{Path(data) / 'laggard.db'}?mode=ro", uri=True, timeout=30)
+    try:
+        return connection.execute(sql, arguments).fetchall()
+    finally:
+        connection.close()
+
+
+def rss_bytes(pid):
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise LookupError(f"process {pid} has no VmRSS")
+
+
+def cpu_s(pid):
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+def check_once(test, collector, run, ranks, steps):
+    """Every record of every rank is stored, once, in one attempt; nothing was lost or refused. Returns the counts."""
+    delivery = test.run_status(collector, run)["delivery"]
+    test.assertEqual([delivery[name] for name in ("conflict", "rejected", "dropped")], [0, 0, 0])
+    test.assertEqual(delivery["stored"], ranks * (steps + 1), "records, and a config of each rank")
+    data = collector.data
+    test.assertEqual(query(data, "SELECT attempt FROM attempts"), [(1,)])
+    test.assertEqual(query(data, "SELECT COUNT(*), SUM(present) FROM steps"), [(steps, ranks * steps)])
+    ranks_stored = query(data, "SELECT rank, records, last_step FROM ranks ORDER BY rank")
+    test.assertEqual(ranks_stored, [(rank, steps, steps) for rank in range(ranks)])
+    columns = "stored + duplicate + conflict + rejected + dropped"
+    test.assertEqual(query(data, f"SELECT rank FROM sources WHERE committed_seq != {columns}"), [])
+    return {"stored": delivery["stored"], "duplicate": delivery["duplicate"]}
