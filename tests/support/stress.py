@@ -81,11 +81,16 @@ def check_once(test, collector, run, ranks, steps):
     delivery = test.run_status(collector, run)["delivery"]
     test.assertEqual([delivery[name] for name in ("conflict", "rejected", "dropped")], [0, 0, 0])
     test.assertEqual(delivery["stored"], ranks * (steps + 1), "records, and a config of each rank")
-    data = collector.data
-    test.assertEqual(query(data, "SELECT attempt FROM attempts"), [(1,)])
-    test.assertEqual(query(data, "SELECT COUNT(*), SUM(present) FROM steps"), [(steps, ranks * steps)])
-    ranks_stored = query(data, "SELECT rank, records, last_step FROM ranks ORDER BY rank")
-    test.assertEqual(ranks_stored, [(rank, steps, steps) for rank in range(ranks)])
+    attempts = query(
+        collector.data, "SELECT attempt_id, attempt FROM attempts JOIN runs USING (run_id) WHERE name = ?", run
+    )
+    test.assertEqual([number for _, number in attempts], [1], "attempts")
+    attempt = attempts[0][0]
+    of_steps = "SELECT COUNT(*), SUM(present) FROM steps WHERE attempt_id = ?"
+    test.assertEqual(query(collector.data, of_steps, attempt), [(steps, ranks * steps)])
+    of_ranks = "SELECT rank, records, last_step FROM ranks WHERE attempt_id = ? ORDER BY rank"
+    stored = query(collector.data, of_ranks, attempt)
+    test.assertEqual(stored, [(rank, steps, steps) for rank in range(ranks)])
     columns = "stored + duplicate + conflict + rejected + dropped"
-    test.assertEqual(query(data, f"SELECT rank FROM sources WHERE committed_seq != {columns}"), [])
+    test.assertEqual(query(collector.data, f"SELECT rank FROM sources WHERE committed_seq != {columns}"), [])
     return {"stored": delivery["stored"], "duplicate": delivery["duplicate"]}

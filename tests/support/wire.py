@@ -30,11 +30,12 @@ pb = compiled()
 class Peer:
     """One connection to a collector, with as many channels as a test likes. Nothing is sent that was not asked for."""
 
-    def __init__(self, ingest, receive_queue=1000):
+    def __init__(self, ingest, receive_queue=1000, receive_buffer=-1):
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.rcvhwm = receive_queue
+        self._socket.rcvbuf = receive_buffer
         self._socket.connect(ingest)
 
     def close(self):
