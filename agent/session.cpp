@@ -3,8 +3,7 @@
 namespace laggard::agent {
 
 std::optional<std::string> Session::next_message(Time now) {
-  if (collector_forgot_) return std::nullopt;
-  if (state_ == State::refused && now - *last_hello_ >= kRefusedInterval) state_ = State::closed;
+  if (state_ == State::refused || collector_forgot_) return std::nullopt;
   if (is_owed_and_silent(now)) state_ = State::closed;
   if (state_ == State::closed && (!last_hello_ || now - *last_hello_ >= kHelloInterval)) {
     state_ = State::asked;

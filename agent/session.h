@@ -22,8 +22,6 @@ class Session {
   static constexpr std::chrono::seconds kSilence{6};
   /// A session that was told to say Hello again does so at most this often.
   static constexpr std::chrono::seconds kHelloInterval{1};
-  /// A source that was refused is offered again after so long, or when the connection comes back.
-  static constexpr std::chrono::seconds kRefusedInterval{60};
 
   /// `lines` go out with the heartbeats of a file's first source; null for its others.
   Session(RankSource& source, const LineCounts* lines) : source_(source), lines_(lines) {}
