@@ -96,7 +96,7 @@ class Exit(EndToEnd):
         for rank in range(ranks):
             self.assertLessEqual(acknowledged[rank], stored.get(rank, 0), f"acknowledged and stored of rank {rank}")
         total = ranks * (steps + 1)
-        say("exit", stop_s=f"{stop_s:.1f}", stored=sum(stored.values()), acknowledged=sum(acknowledged.values()), of=total)
+        say("exit", stop_s=f"{stop_s:.1f}", stored=sum(stored.values()), acknowledged=sum(acknowledged.values()))
         self.assertLess(sum(stored.values()), total, "nothing was on its way any more: the test has shown nothing")
 
         self.collector = self.restart(self.collector)

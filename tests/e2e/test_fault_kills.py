@@ -5,7 +5,7 @@ import time
 import unittest
 
 from harness import EndToEnd, append
-from stress import Job, dice, query, say
+from stress import Job, dice, query, say, wait_stored
 
 RUN = "job"
 RANKS, STEPS, AGENTS = 64, 2000, 8
@@ -62,6 +62,7 @@ class Kills(EndToEnd):
         say("kills", kills=len(rounds), killing_s=f"{killing_s:.1f}", all_s=f"{say_s:.1f}", **self.counts)
 
     def check_tables(self):
+        wait_stored(self.collector, RUN, RANKS * (STEPS + 1))
         data = self.collector.data
         self.assertEqual(query(data, "SELECT attempt, world_size FROM attempts"), [(1, RANKS)])
         steps = query(data, "SELECT step, state, present, expected, missing_count FROM steps ORDER BY step")
@@ -97,7 +98,8 @@ class Kills(EndToEnd):
     def check_figures(self):
         """What is shown is what a collector shows that nobody killed."""
         undisturbed = self.start_collector("undisturbed")
-        self.run_agent(undisturbed, RUN, *self.files)
+        agent = self.start_agent(undisturbed, RUN, *self.files, extra=["--once"])
+        self.assertEqual(agent.wait(240), 0, agent.said())
         for question in (["report", RUN], ["stages", RUN], ["steps", RUN, "--from", "1", "--to", str(STEPS)]):
             answers = [self.cli(collector, *question, "-o", "json") for collector in (self.collector, undisturbed)]
             # That a step was without a rank for a while is true of the one, and no figure.

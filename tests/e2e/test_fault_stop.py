@@ -14,7 +14,8 @@ from stress import Job, check_once, cpu_s, dice, rss_bytes, say
 RUN = "job"
 STOP_S = 60
 MIB = 1 << 20
-WINDOW = 32 * MIB  # limits::kWindowBytes: batches that nobody has acknowledged, and a copy of those that the socket took
+# limits::kWindowBytes: batches that nobody has acknowledged. The socket has a copy of those that it took.
+WINDOW = 32 * MIB
 PROGRAM = 24 * MIB  # and what else an agent may need then: a piece of file, what the allocator keeps
 IDLE_SHARE = 0.2  # of a core; far above what is seen
 

@@ -6,6 +6,8 @@ import random
 import sqlite3
 from pathlib import Path
 
+from processes import wait_until
+
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -76,8 +78,19 @@ def cpu_s(pid):
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
+def wait_stored(collector, run, items, deadline_s=240):
+    """Waits until so many items of a run are durable, which the live view knows a commit earlier."""
+    sql = "SELECT SUM(stored) FROM sources JOIN runs USING (run_id) WHERE name = ?"
+
+    def met():
+        return (query(collector.data, sql, run)[0][0] or 0) >= items
+
+    wait_until(f"{items} items of {run} in the database", met, deadline_s)
+
+
 def check_once(test, collector, run, ranks, steps):
     """Every record of every rank is stored, once, in one attempt; nothing was lost or refused. Returns the counts."""
+    wait_stored(collector, run, ranks * (steps + 1))
     delivery = test.run_status(collector, run)["delivery"]
     test.assertEqual([delivery[name] for name in ("conflict", "rejected", "dropped")], [0, 0, 0])
     test.assertEqual(delivery["stored"], ranks * (steps + 1), "records, and a config of each rank")

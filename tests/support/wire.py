@@ -68,8 +68,9 @@ class Peer:
         end = time.monotonic() + 20
         while time.monotonic() < end:
             message = self.receive(1)
-            if message is not None and message.channel == channel and message.WhichOneof("body") in ("welcome", "reject"):
-                return getattr(message, message.WhichOneof("body"))
+            body = message.WhichOneof("body") if message is not None and message.channel == channel else None
+            if body in ("welcome", "reject"):
+                return getattr(message, body)
         raise TimeoutError("no answer to a Hello within 20 s")
 
     def deliver(self, batch, channel=1):
@@ -82,8 +83,8 @@ class Peer:
                 return ack
 
 
-def hello_of(run="job", rank=0, source="source-1", origin="/log/rank0.jsonl", host="node1", version=PROTOCOL_VERSION, **more):
-    identity = pb.Source(id=source, host=host, pid=1, started_unix_ms=1, origin=origin)
+def hello_of(run="job", rank=0, source="source-1", origin="/log/rank0.jsonl", version=PROTOCOL_VERSION, **more):
+    identity = pb.Source(id=source, host="node1", pid=1, started_unix_ms=1, origin=origin)
     return pb.Hello(protocol_version=version, run=run, rank=rank, source=identity, **more)
 
 
@@ -92,7 +93,8 @@ FORWARD = pb.Layout(stream=["forward"])
 
 def config_batch(seq, world_size=1, attempt=1, **more):
     settings = f'{{"rank":0,"type":"config","world_size":{world_size}}}'
-    return pb.Batch(first_seq=seq, attempt=attempt, config=pb.Config(attempt=attempt, world_size=world_size, settings=settings), **more)
+    config = pb.Config(attempt=attempt, world_size=world_size, settings=settings)
+    return pb.Batch(first_seq=seq, attempt=attempt, config=config, **more)
 
 
 def records_batch(seq, steps, rank=0, attempt=1, layouts=(FORWARD,), wall=10.0, **more):
