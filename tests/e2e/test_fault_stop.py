@@ -9,7 +9,7 @@ import unittest
 
 from harness import EndToEnd, append, config_line, update_line
 from processes import wait_until
-from stress import Job, check_once, cpu_s, dice, rss_bytes, say
+from stress import Job, check_once, cpu_s, dice, give_back_what_is_freed, rss_bytes, say
 
 RUN = "job"
 STOP_S = 60
@@ -23,10 +23,7 @@ IDLE_SHARE = 0.2  # of a core; far above what is seen
 class Stop(EndToEnd):
     def setUp(self):
         super().setUp()
-        # AddressSanitizer would hold back what is freed.
-        sanitizer = os.environ.get("ASAN_OPTIONS", "")
-        os.environ["ASAN_OPTIONS"] = f"{sanitizer}:quarantine_size_mb=1"
-        self.addCleanup(os.environ.__setitem__, "ASAN_OPTIONS", sanitizer)
+        give_back_what_is_freed(self)
         self.collector = self.start_collector()
 
     def hang(self):

@@ -72,6 +72,13 @@ def rss_bytes(pid):
     raise LookupError(f"process {pid} has no VmRSS")
 
 
+def give_back_what_is_freed(test):
+    """AddressSanitizer would hold it back, and the memory of what a test starts could not be told."""
+    options = os.environ.get("ASAN_OPTIONS", "")
+    os.environ["ASAN_OPTIONS"] = f"{options}:quarantine_size_mb=1"
+    test.addCleanup(os.environ.__setitem__, "ASAN_OPTIONS", options)
+
+
 def cpu_s(pid):
     """Seconds of processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
