@@ -11,6 +11,7 @@ namespace laggard::client {
 namespace {
 
 constexpr std::size_t kSilentListed = 16;
+constexpr std::size_t kRangesListed = 4;
 constexpr std::size_t kLabelWidth = 12;
 
 void add_headline(Facts& facts, const Json& status) {
@@ -185,6 +186,25 @@ void add_storage(Facts& facts, const Json& status) {
                    Tone::bad});
 }
 
+void add_losses(Facts& facts, const Json& status) {
+  const Json& losses = at(status, "losses");
+  if (!losses.is_array()) return;
+  for (const Json& loss : losses) {
+    std::string numbers;
+    const Json& ranges = at(loss, "ranges");
+    const std::size_t first = ranges.size() > kRangesListed ? ranges.size() - kRangesListed : 0;
+    for (std::size_t i = first; i < ranges.size(); ++i)
+      numbers += (numbers.empty() ? "" : ", ") + text(at(ranges[i], "first_seq")) + " to " +
+                 text(at(ranges[i], "last_seq"));
+    facts.push_back({"lost",
+                     "rank " + text(at(loss, "rank")) + ": " +
+                         counted(integer(at(loss, "dropped")).value_or(0), "item") + " of " +
+                         text(at(loss, "host")) + ":" + text(at(loss, "origin")) +
+                         (first > 0 ? ", the newest by number " : ", by number ") + numbers,
+                     Tone::bad});
+  }
+}
+
 void add_warnings(Facts& facts, const Json& status) {
   const Json& clashes = at(status, "clashes");
   if (clashes.is_array()) {
@@ -216,6 +236,7 @@ View status_view(const Json& status, std::size_t width) {
   add_settled(head, settled);
   add_silent(head, status);
   add_storage(head, status);
+  add_losses(head, status);
   add_warnings(head, status);
   add_walls(foot, status, width);
   add_kept(foot, status);

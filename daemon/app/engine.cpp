@@ -174,8 +174,9 @@ void Engine::handle(const ingest::HelloMessage& message) {
 }
 
 void Engine::handle(const ingest::ItemsMessage& message) {
-  items_held_ += message.items.count();
-  if (collector_.apply(message.source, message.items, now_()) != core::Collector::Taken::taken)
+  if (collector_.apply(message.source, message.items, now_()) == core::Collector::Taken::taken)
+    items_held_ += message.items.count();
+  else
     callbacks_.reply({collector_.ack_of(message.source)});
 }
 
@@ -300,6 +301,7 @@ void Engine::publish(core::UnixMs now) {
                                 {"hellos", counts.hellos},
                                 {"hellos_refused", counts.hellos_refused},
                                 {"unknown_sessions", counts.unknown_sessions},
+                                {"batches_over_credit", counts.batches_over_credit},
                                 {"items", counts.items},
                                 {"replies_unsent", counts.replies_unsent},
                                 {"sessions", counts.sessions},

@@ -79,6 +79,8 @@ void Collector::forget_oldest_source(Run& run, Rank rank) {
   deleted_.sources.push_back(*oldest);
   source_by_id_.erase(sources_.at(*oldest).row.id);
   sources_.erase(*oldest);
+  std::erase(run.lossy, *oldest);
+  run.view.reset();
   keys.erase(oldest);
 }
 
@@ -390,21 +392,6 @@ void Collector::note(Source& source, Attempt& attempt, const Outcome& outcome) {
     }
   }
   source.outcomes.push_back(outcome);
-}
-
-void Collector::settle_source(Source& source, std::uint64_t durable) {
-  source.row.committed_seq = durable;
-  while (!source.outcomes.empty() && source.outcomes.front().first <= durable) {
-    Outcome& front = source.outcomes.front();
-    const std::uint64_t last = std::min(front.last, durable);
-    front.add_to(source.row.counts, last - front.first + 1);
-    front.first = last + 1;
-    if (front.first > front.last) source.outcomes.pop_front();
-  }
-  while (!source.new_offsets.empty() && source.new_offsets.front().first <= durable) {
-    source.row.attempt_offset = source.new_offsets.front().second;
-    source.new_offsets.pop_front();
-  }
 }
 
 bool Collector::learn_layouts(Source& source, const Items& items) {

@@ -148,6 +148,7 @@ class Collector {
     bool dirty = false, handed_out = false;
     std::map<std::uint32_t, std::unique_ptr<Attempt>> attempts;
     std::unordered_map<Rank, std::vector<SourceKey>> sources;  // in the order they came
+    std::vector<SourceKey> lossy;                              // those that have lost something
     std::shared_ptr<const RunView> view;                       // null when a run's own facts changed
   };
 
@@ -167,7 +168,8 @@ class Collector {
   bool learn_layouts(Source& source, const Items& items);
   void take_news(Source& source, Attempt& attempt, const Items& items, UnixMs now);
   static void note(Source& source, Attempt& attempt, const Outcome& outcome);
-  static void settle_source(Source& source, std::uint64_t durable);
+  void settle_source(Source& source, std::uint64_t durable);
+  void lose(Source& source, SeqRange range);
   static bool continues(const Run& run, const SourceRow& earlier, const Items& items);
   static void begin_at(Source& source, std::uint32_t offset);
   void take_records(Run& run, Source& source, const Items& items, const PackedRecords& records,
@@ -183,7 +185,7 @@ class Collector {
   bool is_live(const Run& run) const;
   void forget_oldest_source(Run& run, Rank rank);
   void restore_source(SourceRow row, UnixMs now);
-  static std::shared_ptr<const RunView> view_of(Run& run);
+  std::shared_ptr<const RunView> view_of(Run& run) const;
 
   Options options_;
   StepArchive& archive_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/base/limits.h"
 #include "daemon/core/collector.h"
 
 namespace laggard::core {
@@ -38,6 +39,36 @@ Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
     writes.sources.push_back(source.row);
   }
   return writes;
+}
+
+void Collector::settle_source(Source& source, std::uint64_t durable) {
+  source.row.committed_seq = durable;
+  while (!source.outcomes.empty() && source.outcomes.front().first <= durable) {
+    Outcome& front = source.outcomes.front();
+    const std::uint64_t last = std::min(front.last, durable);
+    front.add_to(source.row.counts, last - front.first + 1);
+    if (front.what == &DeliveryCounts::dropped) lose(source, {front.first, last});
+    front.first = last + 1;
+    if (front.first > front.last) source.outcomes.pop_front();
+  }
+  while (!source.new_offsets.empty() && source.new_offsets.front().first <= durable) {
+    source.row.attempt_offset = source.new_offsets.front().second;
+    source.new_offsets.pop_front();
+  }
+}
+
+void Collector::lose(Source& source, SeqRange range) {
+  Run& run = runs_.at(source.row.run);
+  run.view.reset();
+  if (source.row.lost.empty() && run.lossy.size() < limits::kMaxLossySources)
+    run.lossy.push_back(source.row.key);
+  std::vector<SeqRange>& lost = source.row.lost;
+  if (!lost.empty() && lost.back().last + 1 == range.first) {
+    lost.back().last = range.last;
+    return;
+  }
+  if (lost.size() == limits::kMaxLostRanges) lost.erase(lost.begin());
+  lost.push_back(range);
 }
 
 std::vector<AckInfo> Collector::committed() {
@@ -104,6 +135,7 @@ void Collector::restore_source(SourceRow row, UnixMs now) {
   source_by_id_.emplace(row.id, row.key);
   Run& run = runs_.at(row.run);
   run.sources[row.rank].push_back(row.key);
+  if (!row.lost.empty() && run.lossy.size() < limits::kMaxLossySources) run.lossy.push_back(row.key);
   if (const auto it = run.attempts.find(row.attempt); it != run.attempts.end()) {
     it->second->counts() += row.counts;
     // Its agent may only not have come back yet: it has the usual time to be heard.
@@ -138,7 +170,7 @@ std::shared_ptr<const Snapshot> Collector::snapshot(UnixMs now, const IngestCoun
   return snapshot;
 }
 
-std::shared_ptr<const RunView> Collector::view_of(Run& run) {
+std::shared_ptr<const RunView> Collector::view_of(Run& run) const {
   const auto unchanged = [&] {
     if (run.view == nullptr || run.view->live_attempts.size() != run.attempts.size()) return false;
     return std::all_of(run.attempts.begin(), run.attempts.end(), [&](const auto& entry) {
@@ -150,6 +182,10 @@ std::shared_ptr<const RunView> Collector::view_of(Run& run) {
   view->id = run.row.id;
   view->name = run.row.name;
   view->closed = run.row.closed;
+  for (const SourceKey key : run.lossy) {
+    const SourceRow& row = sources_.at(key).row;
+    view->losses.push_back({row.rank, row.host, row.origin, row.counts.dropped, row.lost});
+  }
   for (const auto& [number, attempt] : run.attempts) {
     view->attempts.push_back(number);
     view->newest = attempt->view();

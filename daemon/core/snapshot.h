@@ -66,6 +66,20 @@ struct DeliveryCounts {
   DeliveryCounts& operator+=(const DeliveryCounts& other);
 };
 
+/// Sequence numbers first..last of a source.
+struct SeqRange {
+  std::uint64_t first = 0, last = 0;
+  bool operator==(const SeqRange&) const = default;
+};
+
+/// A source that lost items before it could deliver them, as it says itself.
+struct Losses {
+  Rank rank = 0;
+  std::string host, origin;
+  std::uint64_t dropped = 0;
+  std::vector<SeqRange> ranges;  ///< the newest limits::kMaxLostRanges, ascending; durable ones only
+};
+
 /// What the agents say of the lines they have read.
 struct LineTotals {
   std::uint64_t accepted = 0, foreign = 0, rejected = 0, pending_tail = 0;
@@ -115,6 +129,7 @@ struct RunView {
   std::shared_ptr<const AttemptView> newest;  ///< the attempt with the highest number
   std::map<std::uint32_t, std::shared_ptr<const AttemptView>> live_attempts;  ///< every one, by its number
   bool closed = false;                                                        ///< closed by hand
+  std::vector<Losses> losses;  ///< of the first limits::kMaxLossySources sources that lost something
 };
 
 /// Losses and refusals that belong to no attempt, by name ("messages_malformed", ...).

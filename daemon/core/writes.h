@@ -59,6 +59,7 @@ struct SourceRow {
   std::uint32_t attempt = 0;         ///< the newest attempt it has written to; 0: none yet
   bool gone = false;                 ///< said Bye, or was replaced
   DeliveryCounts counts;
+  std::vector<SeqRange> lost;  ///< of counts.dropped, the newest limits::kMaxLostRanges ranges
 };
 
 /// One step as it stands. A step written again replaces what was stored of it.

@@ -83,6 +83,21 @@ Json clashes_json(const core::AttemptView& attempt) {
   return list;
 }
 
+Json losses_json(const core::RunView& run) {
+  Json list = Json::array();
+  for (const core::Losses& losses : run.losses) {
+    Json ranges = Json::array();
+    for (const core::SeqRange& range : losses.ranges)
+      ranges.push_back({{"first_seq", range.first}, {"last_seq", range.last}});
+    list.push_back({{"rank", losses.rank},
+                    {"host", text_or_null(losses.host)},
+                    {"origin", text_or_null(losses.origin)},
+                    {"dropped", losses.dropped},
+                    {"ranges", std::move(ranges)}});
+  }
+  return list;
+}
+
 /// Whether the rank's source still writes to the attempt. Of an older attempt, what came before the newest
 /// one began says nothing.
 bool is_writing(const AttemptNow& at, const core::RankView& rank) {
@@ -191,6 +206,7 @@ Json run_status(const core::RunView& run, const AttemptNow& at, const core::Snap
   json["median_wall_ms"] = measured(attempt.median_wall_ms);
   json["silent_after_ms"] = attempt.silent_after_ms;
   json["delivery"] = delivery_json(attempt.counts);
+  json["losses"] = losses_json(run);
   json["lines"] = lines_json(attempt.lines);
   json["clashes"] = clashes_json(attempt);
   json["warnings"] = attempt.warnings;

@@ -124,8 +124,12 @@ core::Collector::Taken TestSource::config(const std::string& settings, std::uint
       now);
 }
 
-core::Collector::Taken TestSource::send(const TestRecord& record, core::UnixMs now) {
-  core::Items items{.first_seq = next_seq++, .attempt = attempt, .first_layout = layouts_.size()};
+core::Collector::Taken TestSource::send(const TestRecord& record, core::UnixMs now,
+                                        std::uint64_t dropped_before) {
+  core::Items items{.first_seq = next_seq++,
+                    .dropped_before = dropped_before,
+                    .attempt = attempt,
+                    .first_layout = layouts_.size()};
   const Layout layout = record.layout();
   auto known = std::find(layouts_.begin(), layouts_.end(), layout);
   if (known == layouts_.end()) {

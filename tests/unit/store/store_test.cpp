@@ -127,7 +127,8 @@ core::Writes everything(test::Sample& sample) {
                                 .late = 4,
                                 .rejected = 5,
                                 .dropped = 6,
-                                .invalid_values = 7}},
+                                .invalid_values = 7},
+                     .lost = {{40, 44}, {46, 46}}},
                     {.key = 9, .run = 2, .id = "d"}};
   return writes;
 }
