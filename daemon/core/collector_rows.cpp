@@ -19,6 +19,7 @@ Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
     const auto id = static_cast<LayoutId>(handed_layouts_);
     writes.layouts.emplace_back(id, &layouts_[id]);
   }
+  writes.deleted = handed_deleted_ = std::exchange(deleted_, {});
   for (auto& [id, run] : runs_) {
     if (run.dirty) writes.runs.push_back(run.row);
     run.handed_out = std::exchange(run.dirty, false);
@@ -72,6 +73,7 @@ void Collector::lose(Source& source, SeqRange range) {
 
 std::vector<AckInfo> Collector::committed() {
   stored_layouts_ = handed_layouts_;
+  handed_deleted_ = {};
   for (auto& [id, run] : runs_)
     for (auto& [number, attempt] : run.attempts) attempt->committed();
   std::vector<AckInfo> acks;
@@ -87,6 +89,9 @@ std::vector<AckInfo> Collector::committed() {
 }
 
 void Collector::not_committed() {
+  const Deletions again = std::exchange(handed_deleted_, {});
+  deleted_.runs.insert(deleted_.runs.begin(), again.runs.begin(), again.runs.end());
+  deleted_.sources.insert(deleted_.sources.begin(), again.sources.begin(), again.sources.end());
   for (auto& [id, run] : runs_) {
     run.dirty = run.dirty || run.handed_out;
     for (auto& [number, attempt] : run.attempts) attempt->not_committed();
@@ -103,6 +108,7 @@ Collector::Collector(const Options& options, Restored restored, StepArchive& arc
     : options_(options), archive_(archive), events_(static_cast<std::uint64_t>(now) * kEventsPerMs) {
   for (const Layout& layout : restored.layouts) layouts_.intern(layout);
   handed_layouts_ = stored_layouts_ = layouts_.size();
+  next_attempt_id_ = restored.last_deleted_attempt + 1;
   for (RunRow& row : restored.runs) {
     next_run_ = std::max(next_run_, row.id + 1);
     run_by_name_.emplace(row.name, row.id);
@@ -148,9 +154,11 @@ void Collector::restore_source(SourceRow row, UnixMs now) {
 
 // ---- views ----
 
-std::shared_ptr<const Snapshot> Collector::snapshot(UnixMs now, const IngestCounters& counters) {
+std::shared_ptr<const Snapshot> Collector::snapshot(UnixMs now, const IngestCounters& counters,
+                                                    const StorageState& storage) {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->taken_at = now;
+  snapshot->storage = storage;
   snapshot->event = events_;
   snapshot->ingest = counters;
   std::uint64_t& over_limit = snapshot->ingest["stages_over_limit"];

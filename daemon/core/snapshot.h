@@ -101,6 +101,8 @@ struct AttemptView {
   std::uint32_t attempt = 1;
   std::uint32_t world_size = 0;  ///< 0: no record said it; then the ranks seen are expected
   UnixMs first_received = 0, last_received = 0;
+  /// Retention has taken the records, and the summaries too, of the steps below; nothing: of none.
+  std::optional<Step> records_from, summaries_from;
   std::uint32_t expected = 0;               ///< by world size, and any rank seen beyond it
   std::vector<RankView> ranks;              ///< ascending
   std::optional<Step> newest_step;          ///< the largest step any rank has sent
@@ -133,8 +135,16 @@ struct RunView {
 /// Losses and refusals that belong to no attempt, by name ("messages_malformed", ...).
 using IngestCounters = std::map<std::string, std::uint64_t>;
 
+/// How storing goes. While the database cannot be written nothing is acknowledged.
+struct StorageState {
+  std::string problem;          ///< of the last commit; "" when it worked
+  std::uint64_t unstored = 0;   ///< items that were taken and are not durable yet
+  std::int64_t waiting_ms = 0;  ///< for how long the oldest of them may have been waiting
+};
+
 struct Snapshot {
   UnixMs taken_at = 0;
+  StorageState storage;
   std::uint64_t event = 0;                           ///< the newest StepPoint::event
   std::vector<std::shared_ptr<const RunView>> runs;  ///< by name
   IngestCounters ingest;

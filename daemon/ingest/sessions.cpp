@@ -300,6 +300,12 @@ std::optional<Outgoing> Sessions::answer(const Reply& reply) {
     id = refused->session;
     ++counts_.hellos_refused;
     envelope.mutable_reject()->set_reason(refused->reason);
+  } else if (const auto* forgotten = std::get_if<ForgottenReply>(&reply)) {
+    const auto it = by_source_.find(forgotten->source);
+    if (it == by_source_.end()) return std::nullopt;
+    id = it->second;
+    envelope.mutable_reject()->set_reason("the run was deleted");
+    envelope.mutable_reject()->set_hello_again(true);
   } else {
     const auto& ack = std::get<AckReply>(reply);
     const auto it = by_source_.find(ack.source);

@@ -14,8 +14,6 @@ const core::StageTable& stages_of(const core::AttemptView& attempt) {
 
 Json age_json(core::UnixMs now, core::UnixMs then) { return then != 0 ? Json(now - then) : Json(nullptr); }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 Json silent_ranks_json(const AttemptNow& at) {
   Json list = Json::array();
   for (const core::RankView& rank : at.attempt.ranks) {
@@ -190,7 +188,7 @@ Json run_brief(const core::RunView& run, const AttemptNow& at) {
           {"closed", run.closed}};
 }
 
-Json run_status(const core::RunView& run, const AttemptNow& at, const core::IngestCounters& counters) {
+Json run_status(const core::RunView& run, const AttemptNow& at, const core::Snapshot& seen) {
   const core::AttemptView& attempt = at.attempt;
   const core::StageTable& stages = stages_of(attempt);
   Json json = run_brief(run, at);
@@ -212,7 +210,12 @@ Json run_status(const core::RunView& run, const AttemptNow& at, const core::Inge
   json["lines"] = lines_json(attempt.lines);
   json["clashes"] = clashes_json(attempt);
   json["warnings"] = attempt.warnings;
-  json["counters"] = counters;
+  json["counters"] = seen.ingest;
+  json["kept"] = {{"records_from", optional_json(attempt.records_from)},
+                  {"summaries_from", optional_json(attempt.summaries_from)}};
+  json["storage"] = {{"problem", text_or_null(seen.storage.problem)},
+                     {"unstored", seen.storage.unstored},
+                     {"waiting_ms", seen.storage.waiting_ms}};
   return json;
 }
 

@@ -127,7 +127,10 @@ std::optional<core::StageBreakdown> read_clock_values(Rows& rows, core::StageId 
 
 const Table kRuns{"runs", "run_id, name, created_unix_ms, closed", 1};
 const Table kAttempts{
-    "attempts", "attempt_id, run_id, attempt, world_size, first_received_unix_ms, last_received_unix_ms", 1};
+    "attempts",
+    "attempt_id, run_id, attempt, world_size, first_received_unix_ms, last_received_unix_ms, records_from, "
+    "summaries_from",
+    1};
 const Table kRanks{
     "ranks",
     "attempt_id, rank, host, ended, finished, last_step, last_received_unix_ms, records, last_wall_ms, "
@@ -195,7 +198,7 @@ core::RunRow read_run(Rows& rows) {
 
 void write(Statement& statement, const core::AttemptRow& row) {
   statement.run(row.id, row.run, row.attempt, unless_zero(row.world_size), row.first_received,
-                row.last_received);
+                row.last_received, row.records_from, row.summaries_from);
 }
 
 core::AttemptRow read_attempt(Rows& rows) {
@@ -204,7 +207,9 @@ core::AttemptRow read_attempt(Rows& rows) {
           .attempt = rows.as<std::uint32_t>(),
           .world_size = rows.as<std::uint32_t>(),
           .first_received = rows.integer(),
-          .last_received = rows.integer()};
+          .last_received = rows.integer(),
+          .records_from = rows.optional_integer(),
+          .summaries_from = rows.optional_integer()};
 }
 
 void write(Statement& statement, const core::RankRow& row) {

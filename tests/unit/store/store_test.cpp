@@ -272,11 +272,11 @@ TEST_F(StoreTest, TheWalIsBoundedAndCutBackOnceNoReaderHoldsIt) {
     const Transaction held(reader, Transaction::Kind::read);
     ASSERT_EQ(reader.integer("SELECT count(*) FROM steps"), 0);
     for (int i = 0; i < 20; ++i) commit_4_mib();
-    EXPECT_GT(store.sizes().wal_bytes, static_cast<std::uintmax_t>(Store::kWalBytes));
+    EXPECT_GT(store.sizes().wal_bytes, static_cast<std::uintmax_t>(StoreOptions().wal_bytes));
     EXPECT_EQ(reader.integer("SELECT count(*) FROM steps"), 0) << "it sees what it saw at first";
   }
   for (int i = 0; i < 3; ++i) commit_4_mib();
-  EXPECT_LE(store.sizes().wal_bytes, static_cast<std::uintmax_t>(Store::kWalBytes));
+  EXPECT_LE(store.sizes().wal_bytes, static_cast<std::uintmax_t>(StoreOptions().wal_bytes));
   EXPECT_GT(store.sizes().database_bytes, 1'000'000U);
   EXPECT_GT(store.sizes().free_bytes, 0U);
 }
