@@ -62,6 +62,7 @@ class Delivery {
   void check_collector(std::uint32_t channel);
   void note_changes(Time now);
   bool read_files(Time now);
+  std::size_t room_of(const Followed& followed) const;
   void note_problem(Followed& followed);
   void send(Time now);
   void keep_progress(Time now);
@@ -193,14 +194,21 @@ void Delivery::note_changes(Time now) {
   if (!options_.once) add_files();
 }
 
+// A record takes less room in the window than its line does in the file.
+std::size_t Delivery::room_of(const Followed& followed) const {
+  const std::size_t share = limits::kWindowBytes / files_.size(), held = followed.feed->window_bytes();
+  return share - std::min(share, held);
+}
+
 // True when more can be read at once.
 bool Delivery::read_files(Time now) {
   bool more = false;
   for (auto& [path, followed] : files_) {
     if (followed.finished || (!followed.unread && now < followed.look_at)) continue;
-    if (followed.feed->window_bytes() >= limits::kWindowBytes / files_.size()) continue;
+    const std::size_t room = room_of(followed);
+    if (room == 0) continue;
     if (files_.contains(base_of(path))) followed.feed->keep_to_file();
-    followed.unread = followed.feed->pump();
+    followed.unread = followed.feed->pump(std::min(room, FileFeed::kBytesPerPump));
     note_problem(followed);
     if (!followed.unread && options_.once) {
       followed.feed->finish();
@@ -353,7 +361,8 @@ DeliveryReport Delivery::run() {
 void Delivery::wait(Time now) {
   Time wake = now + kTick;
   for (const auto& [path, followed] : files_)
-    if (!followed.finished && !followed.unread) wake = std::min(wake, followed.look_at);
+    if (!followed.finished && !followed.unread && room_of(followed) > 0)
+      wake = std::min(wake, followed.look_at);
   const bool gathering = wake - now <= kGather;
   const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(std::max(wake - now, Clock::duration(0)));
   link_.wait(std::array{gathering ? -1 : watch_.fd(), stopping_since_ ? -1 : options_.stop_fd}, timeout);
