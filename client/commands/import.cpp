@@ -13,6 +13,7 @@
 #include "client/render/number.h"
 #include "client/render/text.h"
 #include "client/views/views.h"
+#include "daemon/keys/key_file.h"
 
 namespace laggard::client {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 struct ImportOptions {
   std::string run;
   std::string profile;
+  std::string key, collector_key;
   std::vector<std::string> files;
 };
 
@@ -119,6 +121,8 @@ View view_of(const agent::DeliveryReport& report, const std::vector<std::string>
 
 // What is wrong with the delivery as a whole, if anything.
 std::optional<Failure> trouble_of(const agent::DeliveryReport& report, const std::string& ingest) {
+  if (!report.collector_reached && !report.no_connection.empty())
+    return Failure(ExitCode::unreachable, report.no_connection);
   if (!report.collector_reached) {
     return Failure(ExitCode::unreachable,
                    "the collector takes no records at " + ingest + ": is that address reachable from here?");
@@ -145,6 +149,11 @@ void import_files(Context& context, const ImportOptions& options) {
   delivery.run = options.run;
   delivery.files = options.files;
   delivery.once = true;
+  try {
+    delivery.keys = keys::read_peer_keys(options.key, options.collector_key);
+  } catch (const Error& error) {
+    throw Failure(ExitCode::usage, error.what());
+  }
   if (!options.profile.empty()) delivery.stages = agent::stages_of(read_profile(options.profile));
   const bool progress = context.console.terminal().redraws;
   if (progress) {
@@ -185,6 +194,10 @@ void add_import(CLI::App& app, Context& context) {
   command->add_option("--run", options->run, "The run they belong to")->required();
   command->add_option("--profile", options->profile, "TOML file that says how stages nest")
       ->check(CLI::ExistingFile);
+  command->add_option("--key", options->key, "File of a secret key, for a collector that wants keys")
+      ->envname("LAGGARD_KEY");
+  command->add_option("--collector-key", options->collector_key, "The collector's public key, or its file")
+      ->envname("LAGGARD_COLLECTOR_KEY");
   command->add_option("files", options->files, "JSONL files")->required()->check(CLI::ExistingFile);
   command->callback([&context, options] { import_files(context, *options); });
 }
