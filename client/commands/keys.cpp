@@ -1,5 +1,3 @@
-#include "daemon/keys/key_file.h"
-
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
@@ -7,7 +5,9 @@
 #include "client/commands/commands.h"
 #include "client/render/json_text.h"
 #include "client/render/text.h"
+#include "client/views/views.h"
 #include "daemon/keys/allow_list.h"
+#include "daemon/keys/key_file.h"
 #include "daemon/keys/private_file.h"
 
 namespace laggard::client {

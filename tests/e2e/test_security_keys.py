@@ -79,9 +79,9 @@ class Keys(EndToEnd):
 
     def refused_start(self, *arguments, environment=None):
         """What laggardd says when it does not start."""
-        command = [BIN / "laggardd", "--data", self.home / "data", "--http", "127.0.0.1:0", *arguments]
+        command = [BIN / "laggardd", "--data", self.home / "data", *arguments]
         done = subprocess.run(
-            list(map(str, command)), capture_output=True, text=True, timeout=60, env={**os.environ, **(environment or {})}
+            list(map(str, command)), capture_output=True, text=True, timeout=60, env={"LAGGARD_HTTP": "127.0.0.1:0", **os.environ, **(environment or {})}
         )
         self.assertNotEqual(done.returncode, 0)
         self.assertEqual(done.stdout, "")
@@ -211,7 +211,7 @@ class Permissions(Keys):
         self.assertEqual(agent.wait(SLOW), 3, agent.said())
         self.assertIn("may not deliver the run job3", agent.said())
         self.assertIsNone(self.run_status(collector, "job3"))
-        self.assertEqual(self.counter(collector, "hellos_not_allowed"), 1)
+        self.wait_counter(collector, "hellos_not_allowed", 1)
         self.assertIn("hellos_not_allowed 1", self.cli(collector, "status", "job"))
 
     def test_while_the_list_is_broken_nobody_is_let_in(self):
@@ -238,6 +238,8 @@ class Starts(Keys):
         collector.ingest = f"tcp://127.0.0.1:{port}"
         self.start_keyed(collector, secret, "job", self.rank_file())
         self.wait_updates(collector, "job", 3)
+        keys = ["--key", secret, "--collector-key", self.collector_key]
+        self.cli(collector, "import", "--run", "imported", self.rank_file("old.jsonl"), *keys)
 
     def test_never_without_an_allow_list(self):
         key = ["--ingest-key", self.home / "data/keys/collector.secret"]
