@@ -64,7 +64,8 @@ class Keys(EndToEnd):
         return self.start_agent(collector, run, *files, extra=[*keys, *extra])
 
     def counter(self, collector, name):
-        return collector.get("/api/v1/status")["counters"][name]
+        # There are none before the engine has looked at them once.
+        return collector.get("/api/v1/status")["counters"].get(name, 0)
 
     def wait_counter(self, collector, name, least):
         wait_until(f"{name} {least}", lambda: self.counter(collector, name) >= least, SLOW)

@@ -45,10 +45,15 @@ class ServerTest : public ::testing::Test {
     }
     return std::nullopt;
   }
+  /// Waits for a condition while the link goes on: a peer that hangs up first was not refused, so it has to
+  /// try again before that is counted.
   template <typename Condition>
   static bool becomes(CollectorLink& link, Condition condition) {
     const auto limit = std::chrono::steady_clock::now() + kPatience;
-    while (!condition() && std::chrono::steady_clock::now() < limit) link.wait({}, 10ms);
+    while (!condition() && std::chrono::steady_clock::now() < limit) {
+      (void)link.next_event();
+      link.wait({}, 10ms);
+    }
     return condition();
   }
 
@@ -65,16 +70,18 @@ TEST_F(ServerTest, AnAllowedKeyGetsInAndAnotherDoesNot) {
   EXPECT_EQ(event_of(allowed), CollectorLink::Event::connected);
   EXPECT_EQ(event_of(stranger), CollectorLink::Event::refused);
   EXPECT_EQ(stranger.refusal(), CollectorLink::Refusal::key_not_allowed);
-  EXPECT_TRUE(becomes(stranger, [&] { return server->counts().handshakes_refused == 1; }));
+  EXPECT_TRUE(becomes(stranger, [&] { return server->counts().handshakes_refused > 0; }));
 }
 
 TEST_F(ServerTest, ALinkWithoutAKeyAndOneForAnotherCollectorAreRefused) {
   const auto server = start();
   CollectorLink plain(server->address());
   EXPECT_EQ(event_of(plain), CollectorLink::Event::refused);
+  EXPECT_TRUE(becomes(plain, [&] { return server->counts().handshakes_refused > 0; }));
+  const std::uint64_t before = server->counts().handshakes_refused;
   CollectorLink lost(server->address(), keys::PeerKeys{allowed_, keys::make_key_pair().public_key});
   EXPECT_EQ(event_of(lost), CollectorLink::Event::refused);
-  EXPECT_TRUE(becomes(lost, [&] { return server->counts().handshakes_refused >= 2; }));
+  EXPECT_TRUE(becomes(lost, [&] { return server->counts().handshakes_refused > before; }));
   EXPECT_EQ(server->counts().messages, 0U);
 }
 
