@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 #include <zmq.hpp>
 
 #include "daemon/base/error.h"
@@ -20,10 +21,10 @@ namespace laggard::ingest {
 namespace {
 
 constexpr int kPeerQueueMessages = 1000;  // to be read, of one peer
-// To be sent to one peer. An ack is said once, and one connection may carry the acks of thousands of sources.
-constexpr int kPeerQueueReplies = 65'536;
-constexpr int kLingerMs = 1000;     // for the last acks
-constexpr int kTurnMessages = 256;  // read before replies get their turn
+constexpr int kPeerQueueReplies = 8192;   // to be sent to one peer
+constexpr std::int64_t kLateAckMs = 50;   // acks that a full queue did not take are tried again
+constexpr int kLingerMs = 1000;           // for the last acks
+constexpr int kTurnMessages = 256;        // read before replies get their turn
 constexpr std::chrono::milliseconds kPollTimeout{1000};
 constexpr std::int64_t kLookAtKeysMs = 500;
 constexpr const char* kMonitorEndpoint = "inproc://ingest-handshakes";
@@ -133,15 +134,15 @@ class Server::Loop {
     monitor_.connect(kMonitorEndpoint);
   }
 
-  // Handshakes are answered even while nothing is read. True when the ROUTER, if it may be read, has
-  // something.
+  // Handshakes are answered even while nothing is read. True when the ROUTER may be read and has something.
   bool wait_for_work(bool may_read) {
     std::array<zmq::pollitem_t, 4> items{
         {{nullptr, wake_, ZMQ_POLLIN, 0},
          {monitor_.handle(), 0, ZMQ_POLLIN, 0},
          {socket_.handle(), 0, static_cast<short>(may_read ? ZMQ_POLLIN : 0), 0},
          {gate_ ? gate_->handle() : nullptr, wake_, ZMQ_POLLIN, 0}}};
-    zmq::poll(items.data(), gate_ ? 4 : 3, kPollTimeout);
+    zmq::poll(items.data(), gate_ ? 4 : 3,
+              late_acks_.empty() ? kPollTimeout : std::chrono::milliseconds(kLateAckMs));
     if ((items[0].revents & ZMQ_POLLIN) != 0) drain_wake();
     if ((items[1].revents & ZMQ_POLLIN) != 0) count_refused_handshakes();
     if (gate_ && (items[3].revents & ZMQ_POLLIN) != 0) gate_->answer();
@@ -197,7 +198,8 @@ class Server::Loop {
   }
 
   void send_all() {
-    for (Outgoing& out : std::exchange(out_, {})) send(out);
+    for (Outgoing& out : std::exchange(out_, {}))
+      if (!send(out)) sessions_.count_unsent();
   }
 
   void retry_held() {
@@ -210,22 +212,38 @@ class Server::Loop {
       const std::scoped_lock lock(mutex_);
       replies.swap(replies_);
     }
-    for (const Reply& reply : replies)
-      if (std::optional<Outgoing> out = sessions_.answer(reply)) send(*out);
+    for (const Reply& reply : replies) say(reply);
+    if (late_acks_.empty() || now_() - last_late_acks_ < kLateAckMs) return;
+    last_late_acks_ = now_();
+    std::vector<AckReply> late;
+    for (const auto& [source, ack] : late_acks_) late.push_back(ack);
+    for (const AckReply& ack : late)
+      if (const auto out = sessions_.answer(ack); !out.has_value() || send(*out))
+        late_acks_.erase(ack.source);
   }
 
-  void send(const Outgoing& out) {
+  // An ack is said once, and one connection may carry the acks of thousands of sources.
+  void say(const Reply& reply) {
+    const auto* ack = std::get_if<AckReply>(&reply);
+    if (ack != nullptr) late_acks_.erase(ack->source);  // this one says more
+    const std::optional<Outgoing> out = sessions_.answer(reply);
+    if (!out.has_value() || send(*out)) return;
+    sessions_.count_unsent();
+    if (ack != nullptr) late_acks_.emplace(ack->source, *ack);
+  }
+
+  // False when the peer's queue is full.
+  bool send(const Outgoing& out) {
     try {
       if (!socket_.send(zmq::buffer(out.peer), zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
-        // The peer does not read. An ack is cumulative: a later one says the same.
-        sessions_.count_unsent();
-        return;
+        return false;
       }
       socket_.send(zmq::buffer(out.bytes), zmq::send_flags::dontwait);
     } catch (const zmq::error_t&) {  // EHOSTUNREACH: the connection is gone
       sessions_.count_unsent();
       sessions_.drop_peer(out.peer);
     }
+    return true;
   }
 
   void publish_counts() {
@@ -243,6 +261,9 @@ class Server::Loop {
   Sessions sessions_;
   std::vector<Outgoing> out_;
   std::optional<Message> held_;  // read, but the queue was full
+  std::unordered_map<core::SourceKey, AckReply>
+      late_acks_;  // not taken by their peer's queue, the newest of each
+  core::UnixMs last_late_acks_ = 0;
   std::uint64_t handshakes_refused_ = 0;
   core::UnixMs last_look_ = 0;
   int wake_ = -1;
