@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "daemon/app/engine.h"
+#include "daemon/app/ingest_security.h"
 #include "daemon/app/stored_history.h"
 #include "daemon/base/limits.h"
 #include "daemon/ingest/server.h"
@@ -48,12 +49,13 @@ void keep_freed_memory() {
 struct Daemon::Parts {
   explicit Parts(const Config& config)
       : data(config.data),
+        security(ingest_security(config)),
         store(config.data, store_options(config.retention)),
         restored(store.restore()),
         archive(store.database_path()),
         collector_id(restored.collector_id),
         queue(limits::kEngineQueueBatches),
-        ingest(config.ingest, collector_id, queue, unix_now),
+        ingest(config.ingest, collector_id, queue, unix_now, security),
         engine(config.alignment, std::move(restored), store, archive, queue, unix_now),
         service(facts()),
         http({.listen = config.http}, service,
@@ -77,6 +79,7 @@ struct Daemon::Parts {
   }
 
   std::string data;
+  std::optional<ingest::Security> security;
   store::Store store;
   core::Restored restored;
   store::Archive archive;
