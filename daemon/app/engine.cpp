@@ -259,8 +259,14 @@ void Engine::publish(core::UnixMs now) {
   last_publish_ = now;
   changed_ = false;
   const ingest::Counts counts = callbacks_.ingest_counts();
-  core::IngestCounters counters{{"messages", counts.messages},
+  const ingest::ConnectionCounts connections = callbacks_.connection_counts();
+  core::IngestCounters counters{{"connections", connections.connections},
+                                {"connections_refused", connections.connections_refused},
+                                {"connections_unaccepted", connections.connections_unaccepted},
+                                {"handshakes_refused", connections.handshakes_refused},
+                                {"messages", counts.messages},
                                 {"messages_malformed", counts.messages_malformed},
+                                {"messages_too_large", counts.messages_too_large},
                                 {"hellos", counts.hellos},
                                 {"hellos_refused", counts.hellos_refused},
                                 {"unknown_sessions", counts.unknown_sessions},

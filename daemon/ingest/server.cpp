@@ -20,8 +20,9 @@ namespace {
 constexpr int kPeerQueueMessages = 1000;  // to be read, of one peer
 // To be sent to one peer. An ack is said once, and one connection may carry the acks of thousands of sources.
 constexpr int kPeerQueueReplies = 65'536;
-constexpr int kLingerMs = 1000;     // for the last acks
-constexpr int kTurnMessages = 256;  // read before replies get their turn
+constexpr int kHandshakeMs = 10'000;  // from a connection's first byte to its first message
+constexpr int kLingerMs = 1000;       // for the last acks
+constexpr int kTurnMessages = 256;    // read before replies get their turn
 constexpr std::chrono::milliseconds kPollTimeout{1000};
 
 }  // namespace
@@ -29,17 +30,19 @@ constexpr std::chrono::milliseconds kPollTimeout{1000};
 class Server::Loop {
  public:
   Loop(const std::string& address, std::string collector_id, Queue& to_engine,
-       std::function<core::UnixMs()> now)
+       std::function<core::UnixMs()> now, std::size_t connections)
       : to_engine_(to_engine), now_(std::move(now)), sessions_(std::move(collector_id)) {
     wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake_ < 0) throw Error("cannot make an eventfd: out of file descriptors?");
     socket_.set(zmq::sockopt::linger, kLingerMs);
     socket_.set(zmq::sockopt::rcvhwm, kPeerQueueMessages);
     socket_.set(zmq::sockopt::sndhwm, kPeerQueueReplies);
-    socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(limits::kMaxMessageBytes));
+    socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(limits::kMaxFrameBytes));
+    socket_.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
     socket_.set(zmq::sockopt::router_mandatory, true);
     socket_.set(zmq::sockopt::heartbeat_ivl, 5000);
     socket_.set(zmq::sockopt::heartbeat_timeout, 15000);
+    guard_.emplace(context_, socket_, connections);
     try {
       socket_.bind(address);
     } catch (const zmq::error_t& error) {
@@ -50,6 +53,7 @@ class Server::Loop {
   }
   ~Loop() {
     stop();
+    guard_.reset();  // while the socket is there
     close(wake_);
   }
 
@@ -83,6 +87,7 @@ class Server::Loop {
     const std::scoped_lock lock(mutex_);
     return counts_;
   }
+  ConnectionCounts connection_counts() const { return guard_->counts(); }
 
  private:
   void run() {
@@ -125,12 +130,11 @@ class Server::Loop {
     for (int i = 0; i < kTurnMessages && !held_.has_value(); ++i) {
       zmq::message_t peer, body;
       if (!socket_.recv(peer, zmq::recv_flags::dontwait)) return;
-      bool has_body = false;
-      while (socket_.get(zmq::sockopt::rcvmore)) {  // one body frame is ours; more are not, and are dropped
-        zmq::message_t frame;
-        if (!socket_.recv(frame, zmq::recv_flags::dontwait)) break;
-        if (!has_body) body.move(frame);
-        has_body = true;
+      std::size_t frames = 0;
+      while (socket_.get(zmq::sockopt::rcvmore) && socket_.recv(body, zmq::recv_flags::dontwait)) ++frames;
+      if (frames > 1) {  // one body frame is ours
+        sessions_.count_malformed();
+        continue;
       }
       std::optional<Message> message =
           sessions_.receive(peer.to_string_view(), body.to_string_view(), now_(), out_);
@@ -174,6 +178,7 @@ class Server::Loop {
 
   zmq::context_t context_{1};
   zmq::socket_t socket_{context_, zmq::socket_type::router};
+  std::optional<ConnectionGuard> guard_;
   Queue& to_engine_;
   std::function<core::UnixMs()> now_;
   Sessions sessions_;
@@ -190,8 +195,9 @@ class Server::Loop {
 };
 
 Server::Server(const std::string& address, std::string collector_id, Queue& to_engine,
-               std::function<core::UnixMs()> now)
-    : loop_(std::make_unique<Loop>(address, std::move(collector_id), to_engine, std::move(now))) {
+               std::function<core::UnixMs()> now, std::size_t connections)
+    : loop_(
+          std::make_unique<Loop>(address, std::move(collector_id), to_engine, std::move(now), connections)) {
   address_ = loop_->endpoint();
 }
 Server::~Server() = default;
@@ -201,5 +207,6 @@ void Server::stop() { loop_->stop(); }
 void Server::reply(std::vector<Reply> replies) { loop_->reply(std::move(replies)); }
 void Server::queue_drained() { loop_->wake(); }
 Counts Server::counts() const { return loop_->counts(); }
+ConnectionCounts Server::connection_counts() const { return loop_->connection_counts(); }
 
 }  // namespace laggard::ingest

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/base/bounded_queue.h"
+#include "daemon/ingest/connection_guard.h"
 #include "daemon/ingest/messages.h"
 #include "daemon/ingest/sessions.h"
 
@@ -19,9 +20,10 @@ class Server {
  public:
   using Queue = BoundedQueue<Message>;
 
-  /// Binds at once; throws Error when the address cannot be had. `to_engine` must outlive the server.
+  /// Binds at once; throws Error when the address cannot be had. `to_engine` must outlive the server. More
+  /// than `connections` at once are not taken.
   Server(const std::string& address, std::string collector_id, Queue& to_engine,
-         std::function<core::UnixMs()> now);
+         std::function<core::UnixMs()> now, std::size_t connections);
   ~Server();
 
   /// The address with its real port.
@@ -38,6 +40,7 @@ class Server {
   void queue_drained();
   /// Any thread.
   Counts counts() const;
+  ConnectionCounts connection_counts() const;
 
  private:
   class Loop;

@@ -29,6 +29,7 @@ struct Outgoing {
 struct Counts {
   std::uint64_t messages = 0;            ///< read from the socket
   std::uint64_t messages_malformed = 0;  ///< no message of ours, or one that contradicts itself
+  std::uint64_t messages_too_large = 0;  ///< over limits::kMaxMessageBytes
   std::uint64_t hellos = 0;
   std::uint64_t hellos_refused = 0;
   std::uint64_t unknown_sessions = 0;  ///< messages on a channel without a Hello; the agent is told to say it
@@ -56,6 +57,8 @@ class Sessions {
 
   Counts counts() const;
   void count_unsent() { ++counts_.replies_unsent; }
+  /// A message that is not even one frame.
+  void count_malformed() { ++counts_.messages, ++counts_.messages_malformed; }
 
  private:
   struct Session {
