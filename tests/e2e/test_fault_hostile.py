@@ -64,6 +64,8 @@ class Job:
             "the well-behaved job, complete",
             deadline_s=120,
         )
+        stored = lambda: len(self.test.updates(self.collector, self.run)) >= len(self.walls)  # noqa: E731
+        wait_until("every record, stored", stored, 60)
         updates = self.test.updates(self.collector, self.run)
         self.test.assertEqual({(u["rank"], u["step"]): u["wall_ms"] for u in updates}, self.walls)
         self.test.assertEqual(len(updates), len(self.walls))
