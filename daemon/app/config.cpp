@@ -183,12 +183,13 @@ void apply_toml(std::string_view text, const std::string& where, Config& config)
   }
   for (const auto& [key, node] : table) {
     const std::string line = where + ":" + std::to_string(node.source().begin.line);
+    const std::string_view name = key.str();
     const auto known = std::find_if(settings().begin(), settings().end(),
-                                    [&](const Setting& setting) { return setting.key == key.str(); });
+                                    [&](const Setting& setting) { return setting.key == name; });
     if (known == settings().end()) {
       std::string keys;
       for (const Setting& setting : settings()) keys += (keys.empty() ? "" : ", ") + setting.key;
-      throw Error(line + ": there is no setting \"" + std::string(key.str()) + "\"; there are " + keys);
+      throw Error(line + ": there is no setting \"" + std::string(name) + "\"; there are " + keys);
     }
     apply(*known, config, text_of(node), line);
   }
