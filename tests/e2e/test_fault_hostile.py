@@ -72,6 +72,8 @@ class Job:
 
 
 class Hostile(EndToEnd):
+    collector = None
+
     def start(self, files=None):
         """A collector, which may open so many files, and a job that delivers to it."""
         launch = spawn
@@ -95,7 +97,8 @@ class Hostile(EndToEnd):
         wait_until(what, condition, deadline_s=90)
 
     def tearDown(self):
-        self.assertIsNone(self.collector.process.poll(), self.collector.log.read_text())
+        if self.collector is not None:
+            self.assertIsNone(self.collector.process.poll(), self.collector.log.read_text())
 
     def cpu_seconds(self):
         fields = open(f"/proc/{self.collector.process.pid}/stat").read().rsplit(")", 1)[1].split()
@@ -286,20 +289,23 @@ class Hostile(EndToEnd):
 
     # ---- no descriptors left ----
 
-    def test_more_connections_than_descriptors(self):
-        for files in (64, 256):
-            with self.subTest(files=files):
-                self.start(files)
-                crowd = Crowd(self.collector.ingest, 2 * files)
-                self.addCleanup(crowd.leave)
-                self.wait_counted("too many are refused", lambda: self.event("connections_refused") > files // 2)
-                self.assert_no_spin()
-                self.assertLess(self.event("connections"), files)
-                self.job.finish()
-                crowd.leave()
-                self.wait_counted("them all gone", lambda: self.event("connections") <= 1)
-                self.run_agent(self.collector, f"after-{files}", *self.job.files)
-                self.assertEqual(self.collector.stop(), 0)
+    def more_connections_than_descriptors(self, files):
+        self.start(files)
+        crowd = Crowd(self.collector.ingest, 2 * files)
+        self.addCleanup(crowd.leave)
+        self.wait_counted("too many are refused", lambda: self.event("connections_refused") > files // 2)
+        self.assert_no_spin()
+        self.assertLess(self.event("connections"), files)
+        self.job.finish()
+        crowd.leave()
+        self.wait_counted("them all gone", lambda: self.event("connections") <= 1)
+        self.run_agent(self.collector, "after", *self.job.files)
+
+    def test_more_connections_than_64_descriptors(self):
+        self.more_connections_than_descriptors(64)
+
+    def test_more_connections_than_256_descriptors(self):
+        self.more_connections_than_descriptors(256)
 
     def test_more_http_connections_than_descriptors(self):
         self.start(128)
@@ -315,7 +321,7 @@ class Hostile(EndToEnd):
 
     def test_too_few_descriptors_are_an_error_that_says_so(self):
         with self.assertRaises(RuntimeError) as raised:
-            self.start(40)
+            self.start(63)
         self.assertIn("raise the hard limit", str(raised.exception))
 
 
