@@ -12,7 +12,7 @@ def main():
     page = (ROOT / "docs/limits.md").read_text()
     sources = "".join(
         (ROOT / file).read_text()
-        for file in ("daemon/app/engine.cpp", "daemon/serve/metrics.cpp", "daemon/core/collector_rows.cpp")
+        for file in ("daemon/app/engine.cpp", "daemon/serve/metrics.cpp", "daemon/serve/run_json.cpp", "daemon/core/collector_rows.cpp")
     )
     constants = re.findall(r"^inline constexpr .*?\b(k\w+) =", header, re.MULTILINE)
     wrong = [f"limits.h has {name}, docs/limits.md has not" for name in constants if f"`{name}`" not in page]
