@@ -11,3 +11,9 @@ find_package(spdlog REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(zmq REQUIRED IMPORTED_TARGET libzmq)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+if(LAGGARD_FUZZ)
+  # From its headers alone, so that the fuzzers see into it; without its assertions, as Debian builds it.
+  set_target_properties(tomlplusplus::tomlplusplus PROPERTIES
+    INTERFACE_COMPILE_DEFINITIONS "TOML_HEADER_ONLY=1;NDEBUG" INTERFACE_LINK_LIBRARIES ""
+    INTERFACE_COMPILE_OPTIONS -fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/tests/fuzz/known.ignore)
+endif()

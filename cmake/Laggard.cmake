@@ -11,13 +11,15 @@ target_compile_options(laggard_options INTERFACE -Wall -Wextra -Wpedantic -Wshad
 if(LAGGARD_WERROR)
   target_compile_options(laggard_options INTERFACE -Werror)
 endif()
-if(CMAKE_UNITY_BUILD)
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # A class of a .cpp file may hold types of its unnamed namespace; GCC takes the joined file for a header.
   target_compile_options(laggard_options INTERFACE -Wno-subobject-linkage)
 endif()
 if(LAGGARD_SANITIZE)
   add_compile_options(-fsanitize=${LAGGARD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  add_compile_options(-Wno-maybe-uninitialized)  # GCC 12 sees it in std::regex, with a sanitizer only
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-maybe-uninitialized)  # GCC 12 sees it in std::regex, with a sanitizer only
+  endif()
   if(LAGGARD_SANITIZE STREQUAL "thread")
     add_compile_options(-Wno-tsan)  # Asio's fences, which GCC's ThreadSanitizer does not model
   endif()

@@ -147,30 +147,14 @@ std::string text_of(const toml::node& node) {
   return out.str();
 }
 
-void apply_file(const std::string& path, Config& config) {
+std::string text_in(const std::string& path) {
   std::ifstream file(path);
+  std::ostringstream text;
   // A directory can be opened, and fails at the first byte.
-  if (file.is_open()) file.peek();
+  if (file.is_open() && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
   if (!file.is_open() || file.bad())
     throw Error("cannot read " + path + ": " + std::generic_category().message(errno));
-  toml::table table;
-  try {
-    table = toml::parse(file, path);
-  } catch (const toml::parse_error& error) {
-    throw Error(path + ":" + std::to_string(error.source().begin.line) + ": " +
-                std::string(error.description()));
-  }
-  for (const auto& [key, node] : table) {
-    const std::string where = path + ":" + std::to_string(node.source().begin.line);
-    const auto known = std::find_if(settings().begin(), settings().end(),
-                                    [&](const Setting& setting) { return setting.key == key.str(); });
-    if (known == settings().end()) {
-      std::string keys;
-      for (const Setting& setting : settings()) keys += (keys.empty() ? "" : ", ") + setting.key;
-      throw Error(where + ": there is no setting \"" + std::string(key.str()) + "\"; there are " + keys);
-    }
-    apply(*known, config, text_of(node), where);
-  }
+  return text.str();
 }
 
 bool is_loopback(std::string address) {
@@ -224,6 +208,28 @@ Example:
 
 }  // namespace
 
+void apply_toml(std::string_view text, const std::string& where, Config& config) {
+  toml::table table;
+  try {
+    table = toml::parse(text, where);
+  } catch (const toml::parse_error& error) {
+    throw Error(where + ":" + std::to_string(error.source().begin.line) + ": " +
+                std::string(error.description()));
+  }
+  for (const auto& [key, node] : table) {
+    const std::string line = where + ":" + std::to_string(node.source().begin.line);
+    const std::string_view name = key.str();
+    const auto known = std::find_if(settings().begin(), settings().end(),
+                                    [&](const Setting& setting) { return setting.key == name; });
+    if (known == settings().end()) {
+      std::string keys;
+      for (const Setting& setting : settings()) keys += (keys.empty() ? "" : ", ") + setting.key;
+      throw Error(line + ": there is no setting \"" + std::string(name) + "\"; there are " + keys);
+    }
+    apply(*known, config, text_of(node), line);
+  }
+}
+
 ParsedConfig parse_config(int argc, const char* const* argv, const Environment& environment) {
   CLI::App cli(
       "laggardd: the collector of laggard. Takes step records from agents, aligns the ranks of each\n"
@@ -247,7 +253,7 @@ ParsedConfig parse_config(int argc, const char* const* argv, const Environment& 
     Config config;
     if (const auto variable = environment("LAGGARD_CONFIG"); file.empty() && variable.has_value())
       file = *variable;
-    if (!file.empty()) apply_file(file, config);
+    if (!file.empty()) apply_toml(text_in(file), file, config);
     for (const Setting& setting : settings()) {
       if (cli.count(setting.flag()) > 0)
         apply(setting, config, flags[setting.key], setting.flag());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "daemon/core/options.h"
 
@@ -38,6 +39,10 @@ struct ParsedConfig {
 
 /// The value of an environment variable; nothing when it is not set.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+/// Applies the text of a configuration file; `where` names it in errors. Throws Error for what is no TOML, a
+/// key that is not known, or a value that makes no sense.
+void apply_toml(std::string_view text, const std::string& where, Config& config);
 
 /// A flag wins over the environment (LAGGARD_DATA ...), that over the file of --config, that over the
 /// default. A key that is not known, or a value that makes no sense, is an error with the place it stands.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "daemon/app/descriptors.h"
 #include "daemon/app/engine.h"
 #include "daemon/app/ingest_security.h"
 #include "daemon/app/stored_history.h"
@@ -17,7 +18,7 @@
 namespace laggard::app {
 namespace {
 
-constexpr std::chrono::milliseconds kQueryLimit{30'000};
+constexpr std::chrono::milliseconds kQueryLimit{limits::kQueryMs};
 constexpr int kKeptFreeBytes = 64 << 20;
 constexpr int kOwnMappingBytes = 32 << 20;  // what is larger than that goes back at once all the same
 
@@ -55,10 +56,11 @@ struct Daemon::Parts {
         archive(store.database_path()),
         collector_id(restored.collector_id),
         queue(limits::kEngineQueueBatches),
-        ingest(config.ingest, collector_id, queue, unix_now, security),
+        connections(share_descriptors(raise_descriptor_limit())),
+        ingest(config.ingest, collector_id, queue, unix_now, connections.agents, security),
         engine(config.alignment, std::move(restored), store, archive, queue, unix_now),
         service(facts()),
-        http({.listen = config.http}, service,
+        http({.listen = config.http, .connections = connections.http}, service,
              [this] { return open_history(store.database_path(), kQueryLimit); }) {}
 
   serve::Collector facts() {
@@ -85,6 +87,7 @@ struct Daemon::Parts {
   store::Archive archive;
   std::string collector_id;
   ingest::Server::Queue queue;
+  ConnectionShares connections;
   ingest::Server ingest;
   Engine engine;
   serve::QueryService service;
@@ -97,6 +100,7 @@ Daemon::Daemon(const Config& config, std::function<void()> failed) : parts_(std:
   parts.engine.start({.reply = [&parts](auto replies) { parts.ingest.reply(std::move(replies)); },
                       .drained = [&parts] { parts.ingest.queue_drained(); },
                       .ingest_counts = [&parts] { return parts.ingest.counts(); },
+                      .connection_counts = [&parts] { return parts.ingest.connection_counts(); },
                       .published = [&parts] { parts.http.notify(); },
                       .failed = std::move(failed)});
   parts.ingest.start();

@@ -296,8 +296,14 @@ void Engine::publish(core::UnixMs now) {
   last_publish_ = now;
   changed_ = false;
   const ingest::Counts counts = callbacks_.ingest_counts();
-  core::IngestCounters counters{{"messages", counts.messages},
+  const ingest::ConnectionCounts connections = callbacks_.connection_counts();
+  core::IngestCounters counters{{"connections", connections.connections},
+                                {"connections_refused", connections.connections_refused},
+                                {"connections_unaccepted", connections.connections_unaccepted},
+                                {"handshakes_refused", connections.handshakes_refused},
+                                {"messages", counts.messages},
                                 {"messages_malformed", counts.messages_malformed},
+                                {"messages_too_large", counts.messages_too_large},
                                 {"hellos", counts.hellos},
                                 {"hellos_refused", counts.hellos_refused},
                                 {"unknown_sessions", counts.unknown_sessions},
@@ -306,7 +312,6 @@ void Engine::publish(core::UnixMs now) {
                                 {"replies_unsent", counts.replies_unsent},
                                 {"sessions", counts.sessions},
                                 {"sessions_refused", counts.sessions_refused},
-                                {"handshakes_refused", counts.handshakes_refused},
                                 {"hellos_not_allowed", counts.hellos_not_allowed},
                                 {"messages_not_allowed", counts.messages_not_allowed},
                                 {"commits_failed", commits_failed_}};

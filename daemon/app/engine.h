@@ -28,6 +28,7 @@ class Engine {
     std::function<void(std::vector<ingest::Reply>)> reply;
     std::function<void()> drained;  ///< the queue has room again
     std::function<ingest::Counts()> ingest_counts;
+    std::function<ingest::ConnectionCounts()> connection_counts;
     std::function<void()> published;  ///< a new snapshot is there
     std::function<void()> failed;     ///< the engine cannot go on; called on its thread
   };

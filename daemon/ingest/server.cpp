@@ -23,11 +23,11 @@ namespace {
 constexpr int kPeerQueueMessages = 1000;  // to be read, of one peer
 constexpr int kPeerQueueReplies = 8192;   // to be sent to one peer
 constexpr std::int64_t kLateAckMs = 50;   // acks that a full queue did not take are tried again
+constexpr int kHandshakeMs = 10'000;      // from a connection's first byte to its first message
 constexpr int kLingerMs = 1000;           // for the last acks
 constexpr int kTurnMessages = 256;        // read before replies get their turn
 constexpr std::chrono::milliseconds kPollTimeout{1000};
 constexpr std::int64_t kLookAtKeysMs = 500;
-constexpr const char* kMonitorEndpoint = "inproc://ingest-handshakes";
 constexpr const char* kZapDomain = "laggard";
 constexpr const char* kUserId = "User-Id";  // of a message: what the gate said of its connection
 
@@ -36,19 +36,20 @@ constexpr const char* kUserId = "User-Id";  // of a message: what the gate said 
 class Server::Loop {
  public:
   Loop(const std::string& address, std::string collector_id, Queue& to_engine,
-       std::function<core::UnixMs()> now, const std::optional<Security>& security)
+       std::function<core::UnixMs()> now, std::size_t connections, const std::optional<Security>& security)
       : to_engine_(to_engine), now_(std::move(now)), sessions_(std::move(collector_id)) {
     if (security.has_value()) secure(*security);
-    watch_handshakes();
     wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake_ < 0) throw Error("cannot make an eventfd: out of file descriptors?");
     socket_.set(zmq::sockopt::linger, kLingerMs);
     socket_.set(zmq::sockopt::rcvhwm, kPeerQueueMessages);
     socket_.set(zmq::sockopt::sndhwm, kPeerQueueReplies);
-    socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(limits::kMaxMessageBytes));
+    socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(limits::kMaxFrameBytes));
+    socket_.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
     socket_.set(zmq::sockopt::router_mandatory, true);
     socket_.set(zmq::sockopt::heartbeat_ivl, 5000);
     socket_.set(zmq::sockopt::heartbeat_timeout, 15000);
+    guard_.emplace(context_, socket_, connections);
     try {
       socket_.bind(address);
     } catch (const zmq::error_t& error) {
@@ -59,7 +60,7 @@ class Server::Loop {
   }
   ~Loop() {
     stop();
-    zmq_socket_monitor(socket_.handle(), nullptr, 0);
+    guard_.reset();  // while the socket is there
     close(wake_);
   }
 
@@ -93,6 +94,7 @@ class Server::Loop {
     const std::scoped_lock lock(mutex_);
     return counts_;
   }
+  ConnectionCounts connection_counts() const { return guard_->counts(); }
 
  private:
   void run() {
@@ -126,35 +128,17 @@ class Server::Loop {
     socket_.set(zmq::sockopt::curve_secretkey, security.secret_key);
   }
 
-  void watch_handshakes() {
-    if (zmq_socket_monitor(socket_.handle(), kMonitorEndpoint,
-                           ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) != 0)
-      throw Error(std::string("cannot watch handshakes: ") + zmq_strerror(zmq_errno()));
-    monitor_.set(zmq::sockopt::rcvhwm, 0);  // when it is full, libzmq's own thread waits
-    monitor_.connect(kMonitorEndpoint);
-  }
-
   // Handshakes are answered even while nothing is read. True when the ROUTER may be read and has something.
   bool wait_for_work(bool may_read) {
-    std::array<zmq::pollitem_t, 4> items{
+    std::array<zmq::pollitem_t, 3> items{
         {{nullptr, wake_, ZMQ_POLLIN, 0},
-         {monitor_.handle(), 0, ZMQ_POLLIN, 0},
          {socket_.handle(), 0, static_cast<short>(may_read ? ZMQ_POLLIN : 0), 0},
          {gate_ ? gate_->handle() : nullptr, wake_, ZMQ_POLLIN, 0}}};
-    zmq::poll(items.data(), gate_ ? 4 : 3,
+    zmq::poll(items.data(), gate_ ? 3 : 2,
               late_acks_.empty() ? kPollTimeout : std::chrono::milliseconds(kLateAckMs));
     if ((items[0].revents & ZMQ_POLLIN) != 0) drain_wake();
-    if ((items[1].revents & ZMQ_POLLIN) != 0) count_refused_handshakes();
-    if (gate_ && (items[3].revents & ZMQ_POLLIN) != 0) gate_->answer();
-    return (items[2].revents & ZMQ_POLLIN) != 0;
-  }
-
-  void count_refused_handshakes() {
-    zmq::message_t event, address;
-    while (monitor_.recv(event, zmq::recv_flags::dontwait)) {
-      (void)monitor_.recv(address, zmq::recv_flags::dontwait);
-      ++handshakes_refused_;
-    }
+    if (gate_ && (items[2].revents & ZMQ_POLLIN) != 0) gate_->answer();
+    return (items[1].revents & ZMQ_POLLIN) != 0;
   }
 
   void look_at_keys() {
@@ -182,12 +166,11 @@ class Server::Loop {
     for (int i = 0; i < kTurnMessages && !held_.has_value(); ++i) {
       zmq::message_t peer, body;
       if (!socket_.recv(peer, zmq::recv_flags::dontwait)) return;
-      bool has_body = false;
-      while (socket_.get(zmq::sockopt::rcvmore)) {  // one body frame is ours; more are not, and are dropped
-        zmq::message_t frame;
-        if (!socket_.recv(frame, zmq::recv_flags::dontwait)) break;
-        if (!has_body) body.move(frame);
-        has_body = true;
+      std::size_t frames = 0;
+      while (socket_.get(zmq::sockopt::rcvmore) && socket_.recv(body, zmq::recv_flags::dontwait)) ++frames;
+      if (frames > 1) {  // one body frame is ours
+        sessions_.count_malformed();
+        continue;
       }
       const char* key = zmq_msg_gets(body.handle(), kUserId);
       std::optional<Message> message = sessions_.receive(peer.to_string_view(), body.to_string_view(), now_(),
@@ -249,13 +232,12 @@ class Server::Loop {
   void publish_counts() {
     const std::scoped_lock lock(mutex_);
     counts_ = sessions_.counts();
-    counts_.handshakes_refused = handshakes_refused_;
   }
 
   zmq::context_t context_{1};
   std::optional<Gate> gate_;
   zmq::socket_t socket_{context_, zmq::socket_type::router};
-  zmq::socket_t monitor_{context_, zmq::socket_type::pair};
+  std::optional<ConnectionGuard> guard_;
   Queue& to_engine_;
   std::function<core::UnixMs()> now_;
   Sessions sessions_;
@@ -264,7 +246,6 @@ class Server::Loop {
   std::unordered_map<core::SourceKey, AckReply>
       late_acks_;  // not taken by their peer's queue, the newest of each
   core::UnixMs last_late_acks_ = 0;
-  std::uint64_t handshakes_refused_ = 0;
   core::UnixMs last_look_ = 0;
   int wake_ = -1;
   std::atomic<bool> reading_ = true, stopping_ = false;
@@ -277,8 +258,10 @@ class Server::Loop {
 };
 
 Server::Server(const std::string& address, std::string collector_id, Queue& to_engine,
-               std::function<core::UnixMs()> now, const std::optional<Security>& security)
-    : loop_(std::make_unique<Loop>(address, std::move(collector_id), to_engine, std::move(now), security)) {
+               std::function<core::UnixMs()> now, std::size_t connections,
+               const std::optional<Security>& security)
+    : loop_(std::make_unique<Loop>(address, std::move(collector_id), to_engine, std::move(now), connections,
+                                   security)) {
   address_ = loop_->endpoint();
 }
 Server::~Server() = default;
@@ -288,5 +271,6 @@ void Server::stop() { loop_->stop(); }
 void Server::reply(std::vector<Reply> replies) { loop_->reply(std::move(replies)); }
 void Server::queue_drained() { loop_->wake(); }
 Counts Server::counts() const { return loop_->counts(); }
+ConnectionCounts Server::connection_counts() const { return loop_->connection_counts(); }
 
 }  // namespace laggard::ingest

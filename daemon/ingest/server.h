@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/base/bounded_queue.h"
+#include "daemon/ingest/connection_guard.h"
 #include "daemon/ingest/messages.h"
 #include "daemon/ingest/sessions.h"
 
@@ -26,10 +27,12 @@ class Server {
  public:
   using Queue = BoundedQueue<Message>;
 
-  /// Binds at once; throws Error when the address cannot be had, or the allow-list not be read. Without
-  /// `security` nothing is encrypted, and everybody is taken. `to_engine` must outlive the server.
+  /// Binds at once; throws Error when the address cannot be had, or the allow-list not be read. More than
+  /// `connections` at once are not taken. Without `security` nothing is encrypted, and everybody is taken.
+  /// `to_engine` must outlive the server.
   Server(const std::string& address, std::string collector_id, Queue& to_engine,
-         std::function<core::UnixMs()> now, const std::optional<Security>& security = std::nullopt);
+         std::function<core::UnixMs()> now, std::size_t connections,
+         const std::optional<Security>& security = std::nullopt);
   ~Server();
 
   /// The address with its real port.
@@ -46,6 +49,7 @@ class Server {
   void queue_drained();
   /// Any thread.
   Counts counts() const;
+  ConnectionCounts connection_counts() const;
 
  private:
   class Loop;

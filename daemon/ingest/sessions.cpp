@@ -38,6 +38,14 @@ bool is_sound(const Layout& layout) {
   return longest_name(layout) <= limits::kMaxNameBytes && layout.name_count() <= limits::kMaxNamesPerRecord;
 }
 
+bool is_sound(const google::protobuf::RepeatedPtrField<wire::StageInfo>& stages) {
+  return static_cast<std::size_t>(stages.size()) <= limits::kMaxNamesPerRecord &&
+         std::all_of(stages.begin(), stages.end(), [](const wire::StageInfo& stage) {
+           return std::max({stage.name().size(), stage.parent().size(), stage.kind().size()}) <=
+                  limits::kMaxNameBytes;
+         });
+}
+
 bool is_sound(const RecordRest& rest) {
   std::size_t bins = 0;
   for (const Histogram& histogram : rest.histograms) {
@@ -110,6 +118,10 @@ std::nullopt_t Sessions::malformed() {
 std::optional<Message> Sessions::receive(std::string_view peer, std::string_view bytes, core::UnixMs now,
                                          std::vector<Outgoing>& out, std::string_view user) {
   ++counts_.messages;
+  if (bytes.size() > limits::kMaxMessageBytes) {
+    ++counts_.messages_too_large;
+    return std::nullopt;
+  }
   wire::Envelope envelope;
   if (!envelope.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return malformed();
   const Key key{std::string(peer), envelope.channel()};
@@ -194,8 +206,9 @@ std::optional<Message> Sessions::greet(const Key& key, std::string_view user, co
   if (hello.rank() >= limits::kMaxRank)
     return refused("rank " + std::to_string(hello.rank()) + " is beyond " + std::to_string(limits::kMaxRank));
   if (bad_name(source.id(), limits::kMaxNameBytes) || source.host().size() > limits::kMaxNameBytes ||
-      source.origin().size() > limits::kMaxOriginBytes || hello.stages_size() > 4096)
+      source.origin().size() > limits::kMaxOriginBytes)
     return refused("a Hello without a usable source");
+  if (!is_sound(hello.stages())) return refused("too many stages of a job profile, or too long names");
 
   if (static_cast<std::size_t>(hello.layouts_size()) > limits::kMaxLayoutsPerSource)
     return refused("more than " + std::to_string(limits::kMaxLayoutsPerSource) + " record shapes");

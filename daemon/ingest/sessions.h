@@ -31,6 +31,7 @@ struct Outgoing {
 struct Counts {
   std::uint64_t messages = 0;            ///< read from the socket
   std::uint64_t messages_malformed = 0;  ///< no message of ours, or one that contradicts itself
+  std::uint64_t messages_too_large = 0;  ///< over limits::kMaxMessageBytes
   std::uint64_t hellos = 0;
   std::uint64_t hellos_refused = 0;
   std::uint64_t unknown_sessions = 0;  ///< messages on a channel without a Hello; the agent is told to say it
@@ -39,7 +40,6 @@ struct Counts {
   std::uint64_t replies_unsent = 0;        ///< the peer was gone or did not read
   std::uint64_t sessions = 0;              ///< open now
   std::uint64_t sessions_refused = 0;      ///< over limits::kMaxSessions
-  std::uint64_t handshakes_refused = 0;    ///< no key, the wrong one, or one that is not allowed
   std::uint64_t hellos_not_allowed = 0;    ///< of a run that the key may not deliver; also in hellos_refused
   std::uint64_t messages_not_allowed = 0;  ///< of a key that was allowed when it connected
 };
@@ -66,6 +66,8 @@ class Sessions {
 
   Counts counts() const;
   void count_unsent() { ++counts_.replies_unsent; }
+  /// A message that is not even one frame.
+  void count_malformed() { ++counts_.messages, ++counts_.messages_malformed; }
 
  private:
   struct Session {

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "daemon/base/error.h"
-#include "daemon/base/limits.h"
 #include "daemon/serve/http_session.h"
 
 namespace laggard::serve {
@@ -107,9 +106,10 @@ asio::awaitable<void> HttpServer::Impl::accept() {
     tcp::socket socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (!acceptor_.is_open()) co_return;
     if (error) {
+      ++shared_.counters.connections_unaccepted;
       accept_pause_.expires_after(kAcceptPause);
       co_await accept_pause_.async_wait(asio::redirect_error(asio::use_awaitable, error));
-    } else if (shared_.sessions.size() >= limits::kMaxHttpConnections) {
+    } else if (shared_.sessions.size() >= options_.connections) {
       refuse(std::move(socket));
     } else {
       auto session = std::make_shared<HttpSession>(std::move(socket), shared_);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "daemon/base/limits.h"
 #include "daemon/serve/counters.h"
 #include "daemon/serve/history.h"
 #include "daemon/serve/query_service.h"
@@ -14,11 +15,12 @@
 namespace laggard::serve {
 
 struct HttpOptions {
-  std::string listen = "127.0.0.1:17601";           ///< host:port or [address]:port; port 0 takes a free one
-  unsigned workers = 2;                             ///< threads for answers from storage
-  std::chrono::milliseconds read_timeout{10'000};   ///< from a request's first byte to its last
-  std::chrono::milliseconds idle_timeout{60'000};   ///< between two requests of a connection
-  std::chrono::milliseconds write_timeout{30'000};  ///< for an answer, or a piece of a stream
+  std::string listen = "127.0.0.1:17601";  ///< host:port or [address]:port; port 0 takes a free one
+  unsigned workers = 2;                    ///< threads for answers from storage
+  std::size_t connections = limits::kMaxHttpConnections;  ///< open at once; half of them may read events
+  std::chrono::milliseconds read_timeout{limits::kHttpReadMs};
+  std::chrono::milliseconds idle_timeout{limits::kHttpIdleMs};
+  std::chrono::milliseconds write_timeout{limits::kHttpWriteMs};
   std::chrono::milliseconds comment_every{15'000};  ///< on an event stream without events
 };
 

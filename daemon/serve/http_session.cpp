@@ -297,6 +297,13 @@ asio::awaitable<void> HttpSession::wait_for_events(std::chrono::steady_clock::ti
 }
 
 asio::awaitable<bool> HttpSession::send_events(const Message& request, EventsAsked asked) {
+  if (shared_.counters.event_clients >= std::min(limits::kMaxEventClients, shared_.options.connections / 2)) {
+    ++shared_.counters.event_clients_refused;
+    Answer answer = guarded([]() -> Answer {
+      throw QueryError(503, "too_many", "too many clients read the event stream already", "ask again later");
+    });
+    co_return co_await send_answer(request, std::move(answer));
+  }
   const bool begun = co_await begin_stream(request, "text/event-stream");
   if (!begun) co_return false;
   if (request.method() == http::verb::head) co_return request.keep_alive();

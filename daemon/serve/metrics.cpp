@@ -187,8 +187,13 @@ void add_http(MetricsText& page, const Counters& counters) {
   page.gauge("laggard_http_connections", "Open HTTP connections.").add({}, counters.connections.load());
   page.counter("laggard_http_connections_refused_total", "Connections refused because too many were open.")
       .add({}, counters.connections_refused.load());
+  page.counter("laggard_http_connections_unaccepted_total",
+               "Connections that could not be accepted, for want of descriptors mostly.")
+      .add({}, counters.connections_unaccepted.load());
   page.gauge("laggard_event_clients", "Clients that read the event stream.")
       .add({}, counters.event_clients.load());
+  page.counter("laggard_event_clients_refused_total", "Clients of the event stream that were too many.")
+      .add({}, counters.event_clients_refused.load());
   page.counter("laggard_event_clients_dropped_total",
                "Clients of the event stream that did not read in time.")
       .add({}, counters.event_clients_dropped.load());

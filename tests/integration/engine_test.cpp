@@ -52,6 +52,7 @@ class EngineTest : public ::testing::Test {
     engine_->start({.reply = [this](std::vector<ingest::Reply> replies) { note(std::move(replies)); },
                     .drained = [] {},
                     .ingest_counts = [] { return ingest::Counts(); },
+                    .connection_counts = [] { return ingest::ConnectionCounts(); },
                     .published = [this] { ++published_; },
                     .failed = [] { std::abort(); }});
   }

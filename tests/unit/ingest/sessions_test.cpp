@@ -197,6 +197,29 @@ TEST_F(SessionsTest, WhatIsNoMessageIsCounted) {
   EXPECT_EQ(sessions_.counts().hellos_refused, 1U);
 }
 
+TEST_F(SessionsTest, WhatIsTooLargeIsNotEvenRead) {
+  RankSource source(kChannel, hello_of("a"), {});
+  std::string message = source.hello();
+  message.resize(limits::kMaxMessageBytes + 1, '\0');
+  EXPECT_FALSE(receive(message).has_value());
+  EXPECT_THAT(answers_, IsEmpty());
+  EXPECT_EQ(sessions_.counts().messages_too_large, 1U);
+  EXPECT_EQ(sessions_.counts().messages_malformed, 0U);
+}
+
+TEST_F(SessionsTest, TheStagesOfAHelloAreBounded) {
+  agent::Hello longest = hello_of("a");
+  longest.stages = {{std::string(limits::kMaxNameBytes, 's'), "parent", "sync"}};
+  EXPECT_TRUE(receive(RankSource(kChannel, longest, {}).hello()).has_value());
+  agent::Hello longer = hello_of("b");
+  longer.stages = {{"stage", std::string(limits::kMaxNameBytes + 1, 'p'), "sync"}};
+  EXPECT_FALSE(receive(RankSource(kChannel, longer, {}).hello()).has_value());
+  agent::Hello more = hello_of("c");
+  more.stages.resize(limits::kMaxNamesPerRecord + 1, {"stage", "parent", "sync"});
+  EXPECT_FALSE(receive(RankSource(kChannel, more, {}).hello()).has_value());
+  EXPECT_EQ(sessions_.counts().hellos_refused, 2U);
+}
+
 TEST_F(SessionsTest, SilenceCountsOnlyWhileSomebodyListens) {
   RankSource source(kChannel, hello_of("a"), {});
   ASSERT_TRUE(welcome(greet(source), source, 42));

@@ -170,6 +170,25 @@ TEST_F(HttpServerTest, ConnectionsOverTheLimitAreRefusedAndCounted) {
   EXPECT_EQ(clients.front()->get("/-/healthy").status, 200U);
 }
 
+TEST_F(HttpServerTest, ReadersOfEventsLeaveRoomForOthers) {
+  start({.connections = 6});
+  std::vector<std::unique_ptr<HttpClient>> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.push_back(std::make_unique<HttpClient>(server_->address()));
+    readers.back()->send("GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    ASSERT_EQ(readers.back()->read_header().status, 200U);
+  }
+  wait_until([&] { return server_->counters().event_clients == 3U; });
+  HttpClient one_more(server_->address());
+  EXPECT_EQ(one_more.get("/api/v1/events").status, 503U);
+  EXPECT_EQ(one_more.get("/-/healthy").status, 200U);
+  EXPECT_EQ(server_->counters().event_clients_refused, 1U);
+  readers.pop_back();
+  wait_until([&] { return server_->counters().event_clients == 2U; });
+  one_more.send("GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(one_more.read_header().status, 200U);
+}
+
 TEST_F(HttpServerTest, SlowQueriesDelayNoLiveAnswer) {
   std::latch both_run(2), may_end(1);
   before_records_ = [&] {
