@@ -12,6 +12,7 @@ struct Counters {
   std::array<std::atomic<std::uint64_t>, 600> answers;   ///< by HTTP status
   std::atomic<std::uint64_t> connections_refused = 0;    ///< over limits::kMaxHttpConnections
   std::atomic<std::uint64_t> requests_broken = 0;        ///< no HTTP, or not finished in time
+  std::atomic<std::uint64_t> handshakes_failed = 0;      ///< of TLS, or not finished in time
   std::atomic<std::uint64_t> connections = 0;            ///< open now
   std::atomic<std::uint64_t> event_clients = 0;          ///< reading the event stream now
   std::atomic<std::uint64_t> event_clients_dropped = 0;  ///< did not read fast enough

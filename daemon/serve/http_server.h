@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "daemon/serve/access.h"
 #include "daemon/serve/counters.h"
 #include "daemon/serve/history.h"
 #include "daemon/serve/query_service.h"
@@ -14,9 +15,14 @@
 namespace laggard::serve {
 
 struct HttpOptions {
-  std::string listen = "127.0.0.1:17601";           ///< host:port or [address]:port; port 0 takes a free one
-  unsigned workers = 2;                             ///< threads for answers from storage
-  std::chrono::milliseconds read_timeout{10'000};   ///< from a request's first byte to its last
+  std::string listen = "127.0.0.1:17601";  ///< host:port or [address]:port; port 0 takes a free one
+  std::string token;                       ///< see Access
+  std::string token_file;
+  std::string tls_certificate_file;  ///< "" for HTTP without TLS
+  std::string tls_key_file;
+  unsigned workers = 2;  ///< threads for answers from storage
+  std::chrono::milliseconds read_timeout{
+      10'000};  ///< from a request's first byte to its last; for a TLS handshake
   std::chrono::milliseconds idle_timeout{60'000};   ///< between two requests of a connection
   std::chrono::milliseconds write_timeout{30'000};  ///< for an answer, or a piece of a stream
   std::chrono::milliseconds comment_every{15'000};  ///< on an event stream without events
@@ -28,7 +34,8 @@ class HttpServer {
  public:
   using HistoryFactory = std::function<std::unique_ptr<History>()>;
 
-  /// `service` must outlive the server. `open_history` is called by workers, once for each.
+  /// `service` must outlive the server. `open_history` is called by workers, once for each. Throws Error when
+  /// the address or the files of TLS cannot be used.
   HttpServer(HttpOptions options, QueryService& service, HistoryFactory open_history);
   /// Stops.
   ~HttpServer();

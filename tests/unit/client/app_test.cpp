@@ -54,7 +54,7 @@ TEST(App, UsageIsTwo) {
                                                        {"step", "job", "three"},
                                                        {"steps", "job", "--last", "0"},
                                                        {"report"},
-                                                       {"--collector", "https://x", "runs"},
+                                                       {"--collector", "ftp://x", "runs"},
                                                        {"report", "job", "--profile", "/no/such/file"},
                                                        {"status", "job", "--watch", "-o", "csv"}};
   for (const auto& line : lines) {
