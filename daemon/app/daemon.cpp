@@ -7,6 +7,7 @@
 #include "daemon/app/engine.h"
 #include "daemon/app/stored_history.h"
 #include "daemon/base/limits.h"
+#include "daemon/base/secret_file.h"
 #include "daemon/ingest/server.h"
 #include "daemon/serve/http_server.h"
 #include "daemon/serve/query_service.h"
@@ -30,6 +31,23 @@ core::UnixMs unix_now() {
       .count();
 }
 
+std::string token_file_of(const Config& config) {
+  return config.http_token_file.empty()
+             ? (std::filesystem::absolute(config.data) / "admin.token").lexically_normal().string()
+             : config.http_token_file;
+}
+
+/// Needs the lock of the data directory. A token that the operator names is theirs to make.
+serve::HttpOptions http_options(const Config& config) {
+  const std::string token_file = token_file_of(config);
+  if (config.http_token_file.empty()) make_token_file(token_file);
+  return {.listen = config.http,
+          .token = read_token_file(token_file),
+          .token_file = token_file,
+          .tls_certificate_file = config.http_tls_cert,
+          .tls_key_file = config.http_tls_key};
+}
+
 }  // namespace
 
 void keep_freed_memory() {
@@ -49,7 +67,8 @@ struct Daemon::Parts {
         ingest(config.ingest, collector_id, queue, unix_now),
         engine(config.alignment, std::move(restored), store, archive, queue, unix_now),
         service(facts()),
-        http({.listen = config.http}, service,
+        scheme(config.http_tls_cert.empty() ? "http://" : "https://"),
+        http(http_options(config), service,
              [this] { return open_history(store.database_path(), kQueryLimit); }) {}
 
   serve::Collector facts() {
@@ -77,17 +96,20 @@ struct Daemon::Parts {
   ingest::Server ingest;
   Engine engine;
   serve::QueryService service;
+  std::string scheme;
   serve::HttpServer http;
 };
 
-Daemon::Daemon(const Config& config, std::function<void()> failed) : parts_(std::make_unique<Parts>(config)) {
+Daemon::Daemon(const Config& config, std::function<void()> failed, std::function<void()> turned)
+    : parts_(std::make_unique<Parts>(config)) {
   Parts& parts = *parts_;
   parts.http.start();
   parts.engine.start({.reply = [&parts](auto replies) { parts.ingest.reply(std::move(replies)); },
                       .drained = [&parts] { parts.ingest.queue_drained(); },
                       .ingest_counts = [&parts] { return parts.ingest.counts(); },
                       .published = [&parts] { parts.http.notify(); },
-                      .failed = std::move(failed)});
+                      .failed = std::move(failed),
+                      .turned = std::move(turned)});
   parts.ingest.start();
 }
 
@@ -99,8 +121,8 @@ Daemon::~Daemon() {
 }
 
 std::string Daemon::ready_line() const {
-  return "laggardd ready: ingest " + parts_->ingest.address() + " http http://" + parts_->http.address() +
-         " data " + parts_->data;
+  return "laggardd ready: ingest " + parts_->ingest.address() + " http " + parts_->scheme +
+         parts_->http.address() + " data " + parts_->data;
 }
 
 }  // namespace laggard::app
