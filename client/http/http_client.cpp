@@ -40,12 +40,14 @@ std::optional<asio::ssl::context> client_tls(const Endpoint& endpoint) {
 }
 
 /// Has the handshake ask for a certificate of this host, an address or a name.
-bool ask_for(SSL* tls, const std::string& host) {
+bool ask_for(SSL* tls, std::string host) {
   error_code no_address;
   asio::ip::make_address(host, no_address);
   if (!no_address) return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls), host.c_str()) == 1;
   SSL_set_hostflags(tls, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  return SSL_set1_host(tls, host.c_str()) == 1 && SSL_set_tlsext_host_name(tls, host.c_str()) == 1;
+  // What SSL_set_tlsext_host_name() does, which is a macro with a cast of C's.
+  return SSL_set1_host(tls, host.c_str()) == 1 &&
+         SSL_ctrl(tls, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, host.data()) == 1;
 }
 
 bool is_end_of_piece(const error_code& error) { return error == http::error::need_buffer; }
