@@ -51,9 +51,4 @@ inline constexpr std::size_t kMaxMetricStages = 200;  ///< stage names of one ru
 inline constexpr std::size_t kMaxMetricRanks = 4096;  ///< ranks of all runs together on /metrics?ranks=1
 inline constexpr std::size_t kMaxMetricStagesOfAllRuns = 10'000;  ///< stages of all runs on /metrics
 
-// Files with a secret.
-inline constexpr std::size_t kMinTokenBytes = 16;             ///< a shorter one could be guessed
-inline constexpr std::size_t kMaxTokenBytes = 1024;           ///< fits a header field
-inline constexpr std::size_t kMaxSecretFileBytes = 64 << 10;  ///< a private key with its comments
-
 }  // namespace laggard::limits

@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "daemon/base/error.h"
-#include "daemon/base/limits.h"
 
 namespace laggard {
 namespace {

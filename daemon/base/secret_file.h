@@ -1,9 +1,18 @@
 // Files that hold a secret: the token of the HTTP side, a private key.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
+
+namespace laggard::limits {
+
+inline constexpr std::size_t kMinTokenBytes = 16;             ///< a shorter one could be guessed
+inline constexpr std::size_t kMaxTokenBytes = 1024;           ///< fits a header field
+inline constexpr std::size_t kMaxSecretFileBytes = 64 << 10;  ///< a private key with its comments
+
+}  // namespace laggard::limits
 
 namespace laggard {
 

@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "daemon/base/error.h"
-#include "daemon/base/limits.h"
 
 namespace laggard {
 namespace {
