@@ -1,30 +1,22 @@
 #include "agent/file_watch.h"
 
-#include <linux/magic.h>
 #include <sys/inotify.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
 #include <set>
 
+#include "daemon/base/file_system.h"
+
 namespace laggard::agent {
 namespace {
 
-// Another machine's writes raise no event on these. Those without a constant in linux/magic.h: CIFS, Lustre,
-// GPFS, BeeGFS.
-constexpr std::array<std::uint32_t, 12> kNetworkFileSystems{
-    NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC, CODA_SUPER_MAGIC, AFS_SUPER_MAGIC, V9FS_MAGIC,
-    CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, 0xff534d42,       0x0bd00bd0,       0x47504653,      0x19830326};
-
+// Another machine's writes raise no event there.
 bool is_network(const std::string& directory) {
-  struct statfs status {};
-  return ::statfs(directory.c_str(), &status) == 0 &&
-         std::ranges::find(kNetworkFileSystems, static_cast<std::uint32_t>(status.f_type)) !=
-             kNetworkFileSystems.end();
+  const auto type = file_system_of(directory);
+  return type.has_value() && !network_file_system(*type).empty();
 }
 
 std::filesystem::path directory_of(const std::string& path) {

@@ -1,8 +1,8 @@
 // laggard-agent: follows JSONL files and delivers their records to a collector.
-#include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
+#include <csignal>
 
 #include <CLI/CLI.hpp>
 #include <iostream>

@@ -45,7 +45,7 @@ std::string ProgressStore::default_directory() {
     const char* value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
   };
-  if (const std::string own = environment("LAGGARD_STATE_DIR"); !own.empty()) return own;
+  if (std::string own = environment("LAGGARD_STATE_DIR"); !own.empty()) return own;
   if (const std::string state = environment("XDG_STATE_HOME"); !state.empty())
     return state + "/laggard/agent";
   return environment("HOME") + "/.local/state/laggard/agent";

@@ -1,7 +1,7 @@
 #include "client/alternate_screen.h"
 
-#include <signal.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <cerrno>
 #include <string_view>

@@ -13,6 +13,7 @@ constexpr int kMaxDepth = limits::kMaxJsonDepth + 16;
 
 ExitCode code_of(unsigned status, const std::string& code) {
   if (status == 404) return ExitCode::no_such_data;
+  if (status == 409) return ExitCode::failed;
   if (status >= 400 && status < 500) return ExitCode::usage;
   return code == "not_ready" || code == "too_many" ? ExitCode::unreachable : ExitCode::failed;
 }
@@ -21,6 +22,7 @@ ExitCode code_of(unsigned status, const std::string& code) {
 std::string advice_for(const std::string& code) {
   if (code == "no_such_run") return "; laggard runs lists them";
   if (code == "no_such_attempt") return "; laggard runs says how many it has";
+  if (code == "still_fed") return "; stop them first";
   if (code == "no_such_step") return "; laggard steps lists them";
   if (code == "unauthorized") return ": give its file with --token-file FILE or LAGGARD_TOKEN_FILE";
   return "";
@@ -73,6 +75,10 @@ Json Collector::ask(const HttpRequest& request, std::chrono::seconds timeout) co
 
 Json Collector::get(const std::string& target, std::chrono::seconds timeout) const {
   return ask({.method = "GET", .target = target, .body = {}}, timeout);
+}
+
+Json Collector::remove(const std::string& target) const {
+  return ask({.method = "DELETE", .target = target, .body = {}}, kAnswerTimeout);
 }
 
 Json Collector::post(const std::string& target, const Json& body) const {

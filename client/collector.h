@@ -22,6 +22,7 @@ class Collector {
   explicit Collector(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
 
   nlohmann::ordered_json get(const std::string& target, std::chrono::seconds timeout = kAnswerTimeout) const;
+  nlohmann::ordered_json remove(const std::string& target) const;
   nlohmann::ordered_json post(const std::string& target, const nlohmann::ordered_json& body) const;
   /// The body as it comes, piece by piece.
   void stream(const std::string& target, const Sink& sink) const;

@@ -72,6 +72,7 @@ void add_ranks(CLI::App& app, Context& context);
 void add_stages(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
+void add_delete(CLI::App& app, Context& context);
 void add_close(CLI::App& app, Context& context);
 
 }  // namespace laggard::client

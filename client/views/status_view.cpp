@@ -11,6 +11,7 @@ namespace laggard::client {
 namespace {
 
 constexpr std::size_t kSilentListed = 16;
+constexpr std::size_t kRangesListed = 4;
 constexpr std::size_t kLabelWidth = 12;
 
 void add_headline(Facts& facts, const Json& status) {
@@ -160,6 +161,50 @@ void add_counters(Facts& facts, const Json& status) {
   if (!collector.empty()) facts.push_back({"collector", collector});
 }
 
+// How far back each level of what is stored reaches.
+void add_kept(Facts& facts, const Json& status) {
+  const Json& kept = at(status, "kept");
+  if (!kept.is_object()) return;
+  const Json &records = at(kept, "records_from"), &summaries = at(kept, "summaries_from");
+  if (records.is_null()) {
+    facts.push_back({"kept", "every step, with the records of its ranks"});
+    return;
+  }
+  facts.push_back({"kept", (summaries.is_null() ? "every step" : "steps from " + text(summaries) + " on") +
+                               ", with the records of its ranks from step " + text(records) + " on"});
+}
+
+void add_storage(Facts& facts, const Json& status) {
+  const Json& storage = at(status, "storage");
+  const std::string problem = text(at(storage, "problem"));
+  if (problem.empty()) return;
+  std::string waiting;
+  if (const auto ms = integer(at(storage, "waiting_ms")); ms && *ms > 0) waiting = "for " + age(*ms) + ": ";
+  facts.push_back({"storage",
+                   "nothing could be written " + waiting + problem +
+                       "; agents keep what is not stored, and no record is lost",
+                   Tone::bad});
+}
+
+void add_losses(Facts& facts, const Json& status) {
+  const Json& losses = at(status, "losses");
+  if (!losses.is_array()) return;
+  for (const Json& loss : losses) {
+    std::string numbers;
+    const Json& ranges = at(loss, "ranges");
+    const std::size_t first = ranges.size() > kRangesListed ? ranges.size() - kRangesListed : 0;
+    for (std::size_t i = first; i < ranges.size(); ++i)
+      numbers += (numbers.empty() ? "" : ", ") + text(at(ranges[i], "first_seq")) + " to " +
+                 text(at(ranges[i], "last_seq"));
+    facts.push_back({"lost",
+                     "rank " + text(at(loss, "rank")) + ": " +
+                         counted(integer(at(loss, "dropped")).value_or(0), "item") + " of " +
+                         text(at(loss, "host")) + ":" + text(at(loss, "origin")) +
+                         (first > 0 ? ", the newest by number " : ", by number ") + numbers,
+                     Tone::bad});
+  }
+}
+
 void add_warnings(Facts& facts, const Json& status) {
   const Json& clashes = at(status, "clashes");
   if (clashes.is_array()) {
@@ -190,8 +235,11 @@ View status_view(const Json& status, std::size_t width) {
   add_newest(head, status);
   add_settled(head, settled);
   add_silent(head, status);
+  add_storage(head, status);
+  add_losses(head, status);
   add_warnings(head, status);
   add_walls(foot, status, width);
+  add_kept(foot, status);
   add_counters(foot, status);
   View view{{head}, stage_rows(settled), status};
   const std::string clock = text(at(settled, "clock"));

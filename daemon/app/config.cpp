@@ -64,6 +64,17 @@ Setting ms_setting(std::string key, std::string help, std::int64_t core::Options
           "a number of milliseconds, 1 or more"};
 }
 
+Setting keep_setting(std::string key, std::string help, std::int64_t Retention::*field) {
+  constexpr std::int64_t kMost = 1'000'000'000;  // no overflow when it becomes milliseconds or bytes
+  return {std::move(key), std::move(help),
+          [field](Config& config, const std::string& text) {
+            const auto value = number_in<std::int64_t>(text, 0);
+            if (value.has_value()) config.retention.*field = *value;
+            return value.has_value() && *value <= kMost;
+          },
+          "a whole number, 0 to 1000000000"};
+}
+
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> kSettings{
       text_setting("data", "Directory of the database; made when it is missing. On a local disk",
@@ -110,7 +121,18 @@ const std::vector<Setting>& settings() {
       ms_setting("lost_after_ms", "A run without a record for so long is lost. Default 1800000",
                  &core::Options::lost_after_ms),
       ms_setting("source_timeout_ms", "An agent not heard for so long is gone. Default 10000",
-                 &core::Options::source_timeout_ms)};
+                 &core::Options::source_timeout_ms),
+      keep_setting("keep_records_days",
+                   "Days for which a step keeps the records of its ranks. Default 30; 0: for ever",
+                   &Retention::records_days),
+      keep_setting(
+          "keep_summaries_days",
+          "Days for which all else is kept, and a run after its last record. Default 365; 0: for ever",
+          &Retention::summaries_days),
+      keep_setting("max_database_mb",
+                   "MiB of the database in use from which the oldest goes first, records before summaries. "
+                   "Default 20480; 0: no limit",
+                   &Retention::max_database_mb)};
   return kSettings;
 }
 

@@ -1,6 +1,7 @@
 // What an operator can say to laggardd, and where.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,6 +9,13 @@
 #include "daemon/core/options.h"
 
 namespace laggard::app {
+
+/// How long what is stored is kept; 0: for ever, without a limit.
+struct Retention {
+  std::int64_t records_days = 30;
+  std::int64_t summaries_days = 365;
+  std::int64_t max_database_mb = 20'480;
+};
 
 struct Config {
   std::string data;  ///< the data directory; has no default
@@ -18,6 +26,7 @@ struct Config {
   std::string http_tls_cert, http_tls_key;  ///< both or none
   bool allow_remote = false;  ///< listen beyond this machine, where anybody may then send and ask
   core::Options alignment;
+  Retention retention;
 };
 
 /// What came of the command line: a configuration, or a reason to leave.

@@ -21,6 +21,13 @@ constexpr std::chrono::milliseconds kQueryLimit{30'000};
 constexpr int kKeptFreeBytes = 64 << 20;
 constexpr int kOwnMappingBytes = 32 << 20;  // what is larger than that goes back at once all the same
 
+store::StoreOptions store_options(const Retention& keep) {
+  constexpr std::int64_t kDayMs = 86'400'000;
+  return {.retention = {.records_ms = keep.records_days * kDayMs,
+                        .summaries_ms = keep.summaries_days * kDayMs,
+                        .max_bytes = static_cast<std::uint64_t>(keep.max_database_mb) << 20}};
+}
+
 // The system's time at start and a monotonic clock from there: a clock that is set must not stop commits or
 // make every agent look gone.
 core::UnixMs unix_now() {
@@ -59,7 +66,7 @@ void keep_freed_memory() {
 struct Daemon::Parts {
   explicit Parts(const Config& config)
       : data(config.data),
-        store(config.data),
+        store(config.data, store_options(config.retention)),
         restored(store.restore()),
         archive(store.database_path()),
         collector_id(restored.collector_id),
@@ -84,7 +91,8 @@ struct Daemon::Parts {
                   return serve::StorageFacts{store.database_path().string(), sizes.database_bytes,
                                              sizes.wal_bytes, sizes.free_bytes};
                 },
-            .close = [this](const std::string& run) { engine.close_run(run); }};
+            .close = [this](const std::string& run) { engine.close_run(run); },
+            .remove = [this](const std::string& run) { engine.delete_run(run); }};
   }
 
   std::string data;

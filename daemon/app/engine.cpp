@@ -23,16 +23,20 @@ constexpr std::int64_t kOpenStepWaitMs = 1000;
 constexpr std::int64_t kPublishEveryMs = 50;
 constexpr std::int64_t kTickEveryMs = 100;
 constexpr std::int64_t kRetryCommitMs = 1000;
-// Messages handled before time, close requests and the bound below are looked at again.
+// Without anything to store, so often is looked for what is kept too long.
+constexpr std::int64_t kUpkeepEveryMs = 10'000;
+// Messages handled before time, requests and the bound below are looked at again.
 constexpr std::size_t kTurnMessages = 64;
 // While nothing can be written, so many items are taken for the live view; then agents have to wait.
 constexpr std::uint64_t kMaxItemsHeld = 200'000;
 
 }  // namespace
 
-struct Engine::CloseRequest {
+struct Engine::Request {
+  enum class What { close, remove } what;
   std::string run;
   std::promise<void> done;
+  void refuse(const std::string& why) { done.set_exception(std::make_exception_ptr(Error(why))); }
 };
 
 Engine::Engine(const core::Options& options, core::Restored restored, store::Store& store,
@@ -41,6 +45,7 @@ Engine::Engine(const core::Options& options, core::Restored restored, store::Sto
       now_(std::move(now)),
       collector_(options, std::move(restored), archive, now_()),
       storing_(store, [&queue] { queue.wake(); }) {
+  stored_until_ = now_();
   snapshot_ = collector_.snapshot(now_(), {});
 }
 
@@ -63,17 +68,24 @@ std::shared_ptr<const core::Snapshot> Engine::snapshot() const {
 }
 
 void Engine::close_run(const std::string& name) {
-  if (stopping_) throw Error("run " + name + " is not closed: the collector is stopping");
-  const auto request = std::make_shared<CloseRequest>();
-  request->run = name;
+  ask(std::make_shared<Request>(Request::What::close, name));
+}
+
+void Engine::delete_run(const std::string& name) {
+  ask(std::make_shared<Request>(Request::What::remove, name));
+}
+
+void Engine::ask(const std::shared_ptr<Request>& request) {
+  if (stopping_) throw Error("nothing is done with run " + request->run + ": the collector is stopping");
   std::future<void> done = request->done.get_future();
   {
     const std::scoped_lock lock(mutex_);
-    close_requests_.push_back(request);
+    requests_.push_back(request);
   }
   queue_.wake();
   if (done.wait_for(std::chrono::seconds(5)) != std::future_status::ready)
-    throw Error("run " + name + " could not be closed within 5 s: the database cannot be written now");
+    throw Error("nothing was done with run " + request->run +
+                " within 5 s: the database cannot be written now");
   done.get();
 }
 
@@ -100,14 +112,14 @@ void Engine::loop() {
       handle(message);
       commit_and_publish(now_());
     }
-    take_close_requests();
+    take_requests();
     tick(now_(), stopping);
     if (stopping && messages.empty()) break;
     commit_and_publish(now_());
   }
   commit_all(now_());
   publish(now_());
-  refuse_close_requests();
+  refuse_requests();
 }
 
 std::vector<ingest::Message> Engine::next_messages(bool stopping) {
@@ -140,6 +152,9 @@ void Engine::commit_and_publish(core::UnixMs now) {
 
 void Engine::handle(ingest::Message& message) {
   changed_ = uncommitted_ = true;
+  // Its run was deleted after the message had come.
+  if (const auto source = ingest::source_of(message); source.has_value() && !collector_.knows(*source))
+    return callbacks_.reply({ingest::ForgottenReply{*source}});
   if (const auto* hello = std::get_if<ingest::HelloMessage>(&message)) {
     handle(*hello);
   } else if (const auto* items = std::get_if<ingest::ItemsMessage>(&message)) {
@@ -162,38 +177,47 @@ void Engine::handle(const ingest::HelloMessage& message) {
 }
 
 void Engine::handle(const ingest::ItemsMessage& message) {
-  items_held_ += message.items.count();
-  if (collector_.apply(message.source, message.items, now_()) != core::Collector::Taken::taken)
+  if (collector_.apply(message.source, message.items, now_()) == core::Collector::Taken::taken)
+    items_held_ += message.items.count();
+  else
     callbacks_.reply({collector_.ack_of(message.source)});
 }
 
-void Engine::take_close_requests() {
-  std::vector<std::shared_ptr<CloseRequest>> requests;
+void Engine::take_requests() {
+  std::vector<std::shared_ptr<Request>> requests;
   {
     const std::scoped_lock lock(mutex_);
-    requests.swap(close_requests_);
+    requests.swap(requests_);
   }
-  for (const auto& request : requests) {
-    if (collector_.close_run(request->run)) {
-      changed_ = uncommitted_ = true;
-      closing_.push_back(request);
-    } else {
-      request->done.set_exception(std::make_exception_ptr(Error("there is no run " + request->run)));
-    }
+  for (const auto& request : requests) take(request);
+}
+
+void Engine::take(const std::shared_ptr<Request>& request) {
+  using core::Collector;
+  const std::string none = "there is no run " + request->run;
+  if (request->what == Request::What::close) {
+    if (!collector_.close_run(request->run)) return request->refuse(none);
+  } else {
+    const Collector::Deleted deleted = collector_.delete_run(request->run);
+    if (deleted == Collector::Deleted::no_such_run) return request->refuse(none);
+    if (deleted == Collector::Deleted::still_fed)
+      return request->refuse("agents still deliver run " + request->run + ": stop them first");
+    spdlog::info("run {} is deleted", request->run);
   }
+  changed_ = uncommitted_ = true;
+  to_store_.push_back(request);
 }
 
 // Those that the last commit did not make durable, and those that came too late for it.
-void Engine::refuse_close_requests() {
-  std::vector<std::shared_ptr<CloseRequest>> late = std::exchange(closing_, {});
+void Engine::refuse_requests() {
+  std::vector<std::shared_ptr<Request>> late = std::exchange(to_store_, {});
   {
     const std::scoped_lock lock(mutex_);
-    late.insert(late.end(), close_requests_.begin(), close_requests_.end());
-    close_requests_.clear();
+    late.insert(late.end(), requests_.begin(), requests_.end());
+    requests_.clear();
   }
   for (const auto& request : late)
-    request->done.set_exception(
-        std::make_exception_ptr(Error("run " + request->run + " is not closed: the collector is stopping")));
+    request->refuse("nothing is done with run " + request->run + ": the collector is stopping");
 }
 
 bool Engine::commit_is_due(core::UnixMs now) const {
@@ -205,33 +229,46 @@ void Engine::begin_commit(core::UnixMs now, std::int64_t max_wait_ms) {
   last_commit_ = now;
   uncommitted_ = false;
   items_storing_ = items_held_;
-  storing_closes_ = std::exchange(closing_, {});
+  storing_requests_ = std::exchange(to_store_, {});
   core::Writes writes = collector_.collect(now, max_wait_ms);
-  if (writes.empty())
+  if (writes.empty() && now < next_upkeep_)
     committed(now);
   else
-    storing_.begin(std::move(writes));
+    storing_.begin(std::move(writes), now);
 }
 
 void Engine::finish_commit(core::UnixMs now) {
-  const std::optional<std::string> result = storing_.take_result();
+  const std::optional<StoreThread::Result> result = storing_.take_result();
   if (!result.has_value()) return;
-  if (result->empty())
-    committed(now);
-  else
-    not_committed(*result);
+  if (!result->why.empty()) return not_committed(result->why);
+  committed(now);
+  keep_up(result->upkeep, now);
 }
 
 void Engine::committed(core::UnixMs now) {
   if (!commit_error_.empty()) spdlog::info("the database can be written again");
   commit_error_.clear();
+  stored_until_ = last_commit_;
   items_held_ -= std::exchange(items_storing_, 0);
   std::vector<core::AckInfo> acks = collector_.committed();
   if (!acks.empty()) {
     publish(now);  // who has the ack can also see what it stands for
     callbacks_.reply({acks.begin(), acks.end()});
   }
-  for (const auto& request : std::exchange(storing_closes_, {})) request->done.set_value();
+  for (const auto& request : std::exchange(storing_requests_, {})) request->done.set_value();
+}
+
+// What is kept too long goes a slice with each commit, for as long as there is some.
+void Engine::keep_up(const store::Upkeep& upkeep, core::UnixMs now) {
+  bool more = upkeep.more;
+  if (upkeep.expiry.has_value()) more |= collector_.expire(*upkeep.expiry);
+  if (upkeep.run.has_value() && collector_.delete_run(*upkeep.run) == core::Collector::Deleted::deleted) {
+    spdlog::info("a run that is kept no longer was deleted");
+    more = true;
+  }
+  next_upkeep_ = more ? now : now + kUpkeepEveryMs;
+  changed_ = changed_ || more;
+  uncommitted_ = uncommitted_ || more;
 }
 
 void Engine::not_committed(const std::string& why) {
@@ -241,8 +278,8 @@ void Engine::not_committed(const std::string& why) {
     spdlog::error("{}; nothing is acknowledged until it can be written, agents keep their records", why);
   commit_error_ = why;
   collector_.not_committed();
-  closing_.insert(closing_.begin(), storing_closes_.begin(), storing_closes_.end());
-  storing_closes_.clear();
+  to_store_.insert(to_store_.begin(), storing_requests_.begin(), storing_requests_.end());
+  storing_requests_.clear();
 }
 
 // The end: what is under way, then all the rest, open steps too.
@@ -267,12 +304,16 @@ void Engine::publish(core::UnixMs now) {
                                 {"hellos", counts.hellos},
                                 {"hellos_refused", counts.hellos_refused},
                                 {"unknown_sessions", counts.unknown_sessions},
+                                {"batches_over_credit", counts.batches_over_credit},
                                 {"items", counts.items},
                                 {"replies_unsent", counts.replies_unsent},
                                 {"sessions", counts.sessions},
                                 {"sessions_refused", counts.sessions_refused},
                                 {"commits_failed", commits_failed_}};
-  std::shared_ptr<const core::Snapshot> fresh = collector_.snapshot(now, counters);
+  const core::StorageState storage{.problem = commit_error_,
+                                   .unstored = items_held_,
+                                   .waiting_ms = items_held_ > 0 ? now - stored_until_ : 0};
+  std::shared_ptr<const core::Snapshot> fresh = collector_.snapshot(now, counters, storage);
   {
     const std::scoped_lock lock(mutex_);
     snapshot_.swap(fresh);

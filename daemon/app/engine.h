@@ -44,11 +44,13 @@ class Engine {
 
   /// Never null. Any thread.
   std::shared_ptr<const core::Snapshot> snapshot() const;
-  /// Closes a run by hand; returns when that is durable. Throws Error when it cannot be made so. Any thread.
+  /// Close a run by hand, or delete it with all that is stored of it. Both return when that is durable, and
+  /// throw Error when it cannot be made so. Any thread.
   void close_run(const std::string& name);
+  void delete_run(const std::string& name);
 
  private:
-  struct CloseRequest;
+  struct Request;
 
   void run();
   void loop();
@@ -58,14 +60,17 @@ class Engine {
   void handle(ingest::Message& message);
   void handle(const ingest::HelloMessage& message);
   void handle(const ingest::ItemsMessage& message);
-  void take_close_requests();
-  void refuse_close_requests();
+  void ask(const std::shared_ptr<Request>& request);
+  void take_requests();
+  void take(const std::shared_ptr<Request>& request);
+  void refuse_requests();
   void commit_and_publish(core::UnixMs now);
   bool commit_is_due(core::UnixMs now) const;
   void begin_commit(core::UnixMs now, std::int64_t max_wait_ms);
   void finish_commit(core::UnixMs now);
   void committed(core::UnixMs now);
   void not_committed(const std::string& why);
+  void keep_up(const store::Upkeep& upkeep, core::UnixMs now);
   void commit_all(core::UnixMs now);
   void publish(core::UnixMs now);
 
@@ -77,19 +82,20 @@ class Engine {
 
   // Of the engine thread.
   core::UnixMs last_tick_ = 0, last_commit_ = 0, last_publish_ = 0;
+  core::UnixMs next_upkeep_ = 0;
+  core::UnixMs stored_until_ = 0;  // when the last commit that worked began
   core::UnixMs listening_since_ = 0;
   bool changed_ = true;       // since the last snapshot
   bool uncommitted_ = false;  // since the last commit began
   // Items taken that are not durable, and how many of them the commit under way is for.
   std::uint64_t items_held_ = 0, items_storing_ = 0;
   std::uint64_t commits_failed_ = 0;
-  std::string commit_error_;  // "" when the last one worked
-  std::vector<std::shared_ptr<CloseRequest>> closing_,
-      storing_closes_;  // to be stored; in the commit under way
+  std::string commit_error_;                                           // "" when the last one worked
+  std::vector<std::shared_ptr<Request>> to_store_, storing_requests_;  // the latter in the commit under way
 
   mutable std::mutex mutex_;
-  std::shared_ptr<const core::Snapshot> snapshot_;             // guarded by mutex_
-  std::vector<std::shared_ptr<CloseRequest>> close_requests_;  // guarded by mutex_
+  std::shared_ptr<const core::Snapshot> snapshot_;  // guarded by mutex_
+  std::vector<std::shared_ptr<Request>> requests_;  // guarded by mutex_
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

@@ -1,5 +1,7 @@
 #include "daemon/app/store_thread.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
 #include "daemon/base/error.h"
@@ -18,8 +20,9 @@ StoreThread::~StoreThread() {
   thread_.join();
 }
 
-void StoreThread::begin(core::Writes writes) {
+void StoreThread::begin(core::Writes writes, core::UnixMs now) {
   busy_ = true;
+  now_ = now;
   writes_ = std::move(writes);
   {
     const std::scoped_lock lock(mutex_);
@@ -33,8 +36,8 @@ bool StoreThread::wait(std::chrono::milliseconds timeout) {
   return changed_.wait_for(lock, timeout, [&] { return result_.has_value(); });
 }
 
-std::optional<std::string> StoreThread::take_result() {
-  std::optional<std::string> result;
+std::optional<StoreThread::Result> StoreThread::take_result() {
+  std::optional<Result> result;
   {
     const std::scoped_lock lock(mutex_);
     result = std::exchange(result_, std::nullopt);
@@ -45,21 +48,32 @@ std::optional<std::string> StoreThread::take_result() {
   return result;
 }
 
+StoreThread::Result StoreThread::commit() {
+  Result result;
+  try {
+    store_.commit(writes_);
+  } catch (const Error& error) {
+    result.why = error.what();
+    return result;
+  }
+  try {
+    result.upkeep = store_.upkeep(now_);
+  } catch (const Error& error) {  // what was to be stored is: the rest can wait
+    spdlog::warn("{}; old steps are kept until it can be written", error.what());
+  }
+  return result;
+}
+
 void StoreThread::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return to_do_ || stopping_; });
     if (!to_do_) return;
     lock.unlock();
-    std::string why;
-    try {
-      store_.commit(writes_);
-    } catch (const Error& error) {
-      why = error.what();
-    }
+    Result result = commit();
     lock.lock();
     to_do_ = false;
-    result_ = std::move(why);
+    result_ = std::move(result);
     changed_.notify_all();
     lock.unlock();
     finished_();

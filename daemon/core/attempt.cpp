@@ -48,6 +48,7 @@ Attempt::OpenStep& Attempt::new_step(Step step, UnixMs now) {
 
 Attempt::Taken Attempt::take(const RecordView& record, LayoutId layout, SourceKey source, std::uint64_t seq,
                              UnixMs now) {
+  if (row_.records_from.has_value() && record.step < *row_.records_from) return {Found::expired};
   OpenStep* step = find_step(record.step);
   if (step != nullptr) {
     if (const auto known = step->records.find(record.rank, layouts_)) {
@@ -176,6 +177,12 @@ void Attempt::warn(std::string sentence) {
   if (warnings_.size() < kMostWarnings &&
       std::find(warnings_.begin(), warnings_.end(), sentence) == warnings_.end())
     warnings_.push_back(std::move(sentence));
+}
+
+void Attempt::warn_of_expired() {
+  touch();
+  warn("records of steps before " + std::to_string(*row_.records_from) +
+       " came again and are rejected: what they would be compared with is kept no longer");
 }
 
 void Attempt::inherit(const Attempt& earlier, Rank rank) {

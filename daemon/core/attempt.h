@@ -22,10 +22,11 @@ class Attempt {
   Attempt(AttemptRow row, const Options& options, const LayoutTable& layouts, StepArchive& archive,
           std::uint64_t& events);
 
-  enum class Found { nothing, same, other, no_room };
+  enum class Found { nothing, same, other, expired, no_room };
   struct Taken {
-    /// Whether the rank's record of this step was known, and says the same; no_room: it is not, and the
-    /// step's block has reached limits::kMaxBlockBytes.
+    /// Whether the rank's record of this step was known, and says the same; expired: retention has taken what
+    /// it would be compared with; no_room: it is not known, and the step's block has reached
+    /// limits::kMaxBlockBytes.
     Found found = Found::nothing;
     bool late = false;
   };
@@ -48,6 +49,12 @@ class Attempt {
   void tick(UnixMs now);
   /// Settles the oldest open steps when there are more than limits::kMaxOpenSteps of them.
   void shed(UnixMs now);
+
+  /// Lets go of the records, or of everything, of the steps below these. False when that changes nothing, or
+  /// has to wait since one of them is still to be written.
+  bool expire(const Expiry& expiry);
+  /// For those who look: a record of an expired step came again.
+  void warn_of_expired();
 
   const AttemptRow& row() const { return row_; }
   /// Names of stages that found no place in the table any more.
@@ -155,6 +162,7 @@ class Attempt {
 
   AttemptRow row_;
   bool row_dirty_ = true, row_handed_out_ = false;
+  bool expired_dirty_ = false, expired_handed_out_ = false;  // steps to delete
   const Options& options_;
   const LayoutTable& layouts_;
   StepArchive& archive_;

@@ -21,6 +21,8 @@ bool Attempt::due(const OpenStep& step, UnixMs now, std::int64_t max_wait_ms) {
 void Attempt::collect(Writes& writes, UnixMs now, std::int64_t max_wait_ms) {
   if (row_dirty_) writes.attempts.push_back(row_);
   row_handed_out_ = std::exchange(row_dirty_, false);
+  if (expired_dirty_) writes.expired.push_back({row_.id, row_.records_from, row_.summaries_from});
+  expired_handed_out_ = std::exchange(expired_dirty_, false);
   if (stages_dirty_)
     writes.stages.emplace_back(row_.id, std::vector(stages_.all().begin(), stages_.all().end()));
   stages_handed_out_ = std::exchange(stages_dirty_, false);
@@ -72,6 +74,7 @@ void Attempt::committed() {
 
 void Attempt::not_committed() {
   row_dirty_ = row_dirty_ || row_handed_out_;
+  expired_dirty_ = expired_dirty_ || expired_handed_out_;
   stages_dirty_ = stages_dirty_ || stages_handed_out_;
   if (std::exchange(any_rank_handed_out_, false))
     for (auto& [rank, state] : ranks_) {
@@ -104,6 +107,32 @@ void Attempt::evict() {
     it = steps_.erase(it);
     --settled;
   }
+}
+
+bool Attempt::expire(const Expiry& expiry) {
+  const auto raise = [](std::optional<Step>& from, std::optional<Step> to) {
+    if (to <= from) return false;
+    from = to;
+    return true;
+  };
+  const std::optional<Step> records_from = std::max(expiry.records_from, expiry.summaries_from);
+  if (!records_from.has_value()) return false;
+  // A step that is written again after its records went would be a step of the ranks that came last.
+  const auto end = steps_.lower_bound(*records_from);
+  const bool held = std::any_of(steps_.begin(), end, [](const auto& entry) {
+    const OpenStep& step = entry.second;
+    return step.state == StepState::open || step.dirty || step.handed_out;
+  });
+  if (held) return false;
+  const bool records = raise(row_.records_from, records_from);
+  const bool summaries = raise(row_.summaries_from, expiry.summaries_from);
+  if (!records && !summaries) return false;
+  steps_.erase(steps_.begin(), end);
+  if (summaries)
+    for (const auto& [state, n] : expiry.steps) steps_by_state_[state] -= std::min(steps_by_state_[state], n);
+  row_dirty_ = expired_dirty_ = true;
+  touch();
+  return true;
 }
 
 void Attempt::shed(UnixMs now) {
@@ -165,6 +194,8 @@ std::shared_ptr<const AttemptView> Attempt::view() {
   view->world_size = row_.world_size;
   view->first_received = row_.first_received;
   view->last_received = row_.last_received;
+  view->records_from = row_.records_from;
+  view->summaries_from = row_.summaries_from;
   view->stalled_after_ms = stalled_ms();
   view->lost_after_ms = options_.lost_after_ms;
   view->silent_after_ms = overdue_ms();

@@ -46,6 +46,7 @@ std::variant<Welcomed, Refused> Collector::hello(const Hello& hello, const std::
     fresh.resumed = hello.resumed;
     fresh.dirty = true;
     fresh.told = {.source = fresh.row.key, .attempt_offset = fresh.row.attempt_offset};
+    forget_oldest_source(*run, hello.rank);
     run->sources[hello.rank].push_back(fresh.row.key);
     known = source_by_id_.emplace(hello.source_id, fresh.row.key).first;
     sources_.emplace(fresh.row.key, std::move(fresh));
@@ -58,6 +59,29 @@ std::variant<Welcomed, Refused> Collector::hello(const Hello& hello, const std::
   replace_earlier(*run, source, now);
   heard(source, now);
   return Welcomed{source.row.key, source.told.committed_seq, source.told.attempt_offset};
+}
+
+// Each start of an agent is a source of its own. What the oldest one delivered stays counted, with another
+// source that is gone; all that is lost is how its file was numbered.
+void Collector::forget_oldest_source(Run& run, Rank rank) {
+  std::vector<SourceKey>& keys = run.sources[rank];
+  if (keys.size() < limits::kMaxSourcesPerRank) return;
+  const auto is_over = [&](SourceKey key) {
+    const Source& source = sources_.at(key);
+    return !source.live && !source.dirty && !source.handed_out && source.outcomes.empty();
+  };
+  const auto oldest = std::find_if(keys.begin(), keys.end(), is_over);
+  const auto heir = oldest == keys.end() ? keys.end() : std::find_if(oldest + 1, keys.end(), is_over);
+  if (heir == keys.end()) return;
+  Source& kept = sources_.at(*heir);
+  kept.row.counts += sources_.at(*oldest).row.counts;
+  kept.dirty = true;
+  deleted_.sources.push_back(*oldest);
+  source_by_id_.erase(sources_.at(*oldest).row.id);
+  sources_.erase(*oldest);
+  std::erase(run.lossy, *oldest);
+  run.view.reset();
+  keys.erase(oldest);
 }
 
 void Collector::replace_earlier(Run& run, const Source& source, UnixMs now) {
@@ -117,6 +141,42 @@ void Collector::tick(UnixMs now, UnixMs listening_since) {
       attempt->tick(now);
       attempt->shed(now);
     }
+}
+
+bool Collector::expire(const Expiry& expiry) {
+  for (auto& [id, run] : runs_)
+    for (auto& [number, attempt] : run.attempts)
+      if (attempt->row().id == expiry.attempt) return attempt->expire(expiry);
+  return false;
+}
+
+bool Collector::is_live(const Run& run) const {
+  return std::any_of(run.sources.begin(), run.sources.end(), [&](const auto& of_rank) {
+    return std::any_of(of_rank.second.begin(), of_rank.second.end(),
+                       [&](SourceKey key) { return sources_.at(key).live; });
+  });
+}
+
+Collector::Deleted Collector::delete_run(const std::string& name) {
+  const auto it = run_by_name_.find(name);
+  if (it == run_by_name_.end()) return Deleted::no_such_run;
+  const RunId id = it->second;
+  const Run& run = runs_.at(id);
+  if (is_live(run)) return Deleted::still_fed;
+  for (const auto& [rank, keys] : run.sources)
+    for (const SourceKey key : keys) {
+      source_by_id_.erase(sources_.at(key).row.id);
+      sources_.erase(key);
+    }
+  run_by_name_.erase(it);
+  runs_.erase(id);
+  deleted_.runs.push_back(id);
+  return Deleted::deleted;
+}
+
+Collector::Deleted Collector::delete_run(RunId id) {
+  const auto it = runs_.find(id);
+  return it == runs_.end() ? Deleted::no_such_run : delete_run(std::string(it->second.row.name));
 }
 
 bool Collector::close_run(const std::string& name) {
@@ -334,21 +394,6 @@ void Collector::note(Source& source, Attempt& attempt, const Outcome& outcome) {
   source.outcomes.push_back(outcome);
 }
 
-void Collector::settle_source(Source& source, std::uint64_t durable) {
-  source.row.committed_seq = durable;
-  while (!source.outcomes.empty() && source.outcomes.front().first <= durable) {
-    Outcome& front = source.outcomes.front();
-    const std::uint64_t last = std::min(front.last, durable);
-    front.add_to(source.row.counts, last - front.first + 1);
-    front.first = last + 1;
-    if (front.first > front.last) source.outcomes.pop_front();
-  }
-  while (!source.new_offsets.empty() && source.new_offsets.front().first <= durable) {
-    source.row.attempt_offset = source.new_offsets.front().second;
-    source.new_offsets.pop_front();
-  }
-}
-
 bool Collector::learn_layouts(Source& source, const Items& items) {
   for (std::size_t i = 0; i < items.layouts.size(); ++i) {
     const std::size_t index = items.first_layout + i;
@@ -388,9 +433,12 @@ void Collector::take_record(Run& run, Source& source, std::uint32_t local_attemp
   for (;;) {
     Attempt& attempt = write_to(run, source, local_attempt + source.attempt_offset, now);
     const Attempt::Taken taken = attempt.take(record, layout, source.row.key, seq, now);
-    if (taken.found == Attempt::Found::no_room)
+    const bool expired = taken.found == Attempt::Found::expired;
+    const bool read_again = expired && !steps_back(source, attempt, record);
+    if (read_again) attempt.warn_of_expired();
+    if (read_again || taken.found == Attempt::Found::no_room)
       return note(source, attempt, {seq, seq, &DeliveryCounts::rejected});
-    if (taken.found != Attempt::Found::other) {
+    if (!expired && taken.found != Attempt::Found::other) {
       if (taken.found == Attempt::Found::same)
         note(source, attempt, {seq, seq, &DeliveryCounts::duplicate});
       else
@@ -414,6 +462,14 @@ void Collector::take_record(Run& run, Source& source, std::uint32_t local_attemp
 bool Collector::is_conflict(const Source& source, const Attempt& attempt, const RecordView& record) {
   if (source.newest_step.has_value()) return record.step == *source.newest_step;
   return source.resumed && record.step == attempt.last_step(record.rank);
+}
+
+// Whether a source that has been further than a step that is kept no longer begins again there, or only
+// reads its file once more. A record that comes merely late is never that old.
+bool Collector::steps_back(const Source& source, const Attempt& attempt, const RecordView& record) {
+  const std::optional<Step> newest =
+      source.resumed && !source.newest_step.has_value() ? attempt.last_step(record.rank) : source.newest_step;
+  return newest.has_value() && record.step < *newest;
 }
 
 }  // namespace laggard::core

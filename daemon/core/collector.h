@@ -89,6 +89,15 @@ class Collector {
   void bye(SourceKey source, bool finished, UnixMs now);
   /// Closes a run by hand; a later record opens it again. False when there is no such run.
   bool close_run(const std::string& name);
+  /// Forgets a run with all its attempts and sources. One that agents still feed is left alone: its next
+  /// record would make a new run of it.
+  enum class Deleted { deleted, no_such_run, still_fed };
+  Deleted delete_run(const std::string& name);
+  Deleted delete_run(RunId id);
+  /// See Attempt::expire().
+  bool expire(const Expiry& expiry);
+  /// False for a source whose run was deleted. It has to say Hello again.
+  bool knows(SourceKey source) const { return sources_.contains(source); }
   /// Lets time pass: overdue steps, sources not heard of. Nothing could be heard before `listening_since`.
   void tick(UnixMs now, UnixMs listening_since = 0);
 
@@ -102,7 +111,8 @@ class Collector {
   /// The last collect() could not be stored: the next one gives it again.
   void not_committed();
 
-  std::shared_ptr<const Snapshot> snapshot(UnixMs now, const IngestCounters& counters);
+  std::shared_ptr<const Snapshot> snapshot(UnixMs now, const IngestCounters& counters,
+                                           const StorageState& storage = {});
 
  private:
   /// What became of items first..last of a source; of several only when nothing else is to be said of them.
@@ -138,6 +148,7 @@ class Collector {
     bool dirty = false, handed_out = false;
     std::map<std::uint32_t, std::unique_ptr<Attempt>> attempts;
     std::unordered_map<Rank, std::vector<SourceKey>> sources;  // in the order they came
+    std::vector<SourceKey> lossy;                              // those that have lost something
     std::shared_ptr<const RunView> view;                       // null when a run's own facts changed
   };
 
@@ -157,20 +168,24 @@ class Collector {
   bool learn_layouts(Source& source, const Items& items);
   void take_news(Source& source, Attempt& attempt, const Items& items, UnixMs now);
   static void note(Source& source, Attempt& attempt, const Outcome& outcome);
-  static void settle_source(Source& source, std::uint64_t durable);
+  void settle_source(Source& source, std::uint64_t durable);
+  void lose(Source& source, SeqRange range);
   static bool continues(const Run& run, const SourceRow& earlier, const Items& items);
   static void begin_at(Source& source, std::uint32_t offset);
   void take_records(Run& run, Source& source, const Items& items, const PackedRecords& records,
                     std::uint64_t skip, UnixMs now);
   void take_record(Run& run, Source& source, std::uint32_t local_attempt, const RecordView& record,
                    LayoutId layout, std::uint64_t seq, UnixMs now);
+  static bool steps_back(const Source& source, const Attempt& attempt, const RecordView& record);
   static bool is_conflict(const Source& source, const Attempt& attempt, const RecordView& record);
 
   void replace_earlier(Run& run, const Source& source, UnixMs now);
   void heard(Source& source, UnixMs now);
   void went(Source& source, bool finished, UnixMs now);
+  bool is_live(const Run& run) const;
+  void forget_oldest_source(Run& run, Rank rank);
   void restore_source(SourceRow row, UnixMs now);
-  static std::shared_ptr<const RunView> view_of(Run& run);
+  std::shared_ptr<const RunView> view_of(Run& run) const;
 
   Options options_;
   StepArchive& archive_;
@@ -180,6 +195,7 @@ class Collector {
   std::map<std::string, RunId> run_by_name_;
   std::unordered_map<SourceKey, Source> sources_;
   std::unordered_map<std::string, SourceKey> source_by_id_;
+  Deletions deleted_, handed_deleted_;  // to be stored; in the commit under way
   RunId next_run_ = 1;
   AttemptId next_attempt_id_ = 1;
   SourceKey next_source_ = 1;

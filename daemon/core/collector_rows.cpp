@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/base/limits.h"
 #include "daemon/core/collector.h"
 
 namespace laggard::core {
@@ -18,6 +19,7 @@ Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
     const auto id = static_cast<LayoutId>(handed_layouts_);
     writes.layouts.emplace_back(id, &layouts_[id]);
   }
+  writes.deleted = handed_deleted_ = std::exchange(deleted_, {});
   for (auto& [id, run] : runs_) {
     if (run.dirty) writes.runs.push_back(run.row);
     run.handed_out = std::exchange(run.dirty, false);
@@ -39,8 +41,39 @@ Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
   return writes;
 }
 
+void Collector::settle_source(Source& source, std::uint64_t durable) {
+  source.row.committed_seq = durable;
+  while (!source.outcomes.empty() && source.outcomes.front().first <= durable) {
+    Outcome& front = source.outcomes.front();
+    const std::uint64_t last = std::min(front.last, durable);
+    front.add_to(source.row.counts, last - front.first + 1);
+    if (front.what == &DeliveryCounts::dropped) lose(source, {front.first, last});
+    front.first = last + 1;
+    if (front.first > front.last) source.outcomes.pop_front();
+  }
+  while (!source.new_offsets.empty() && source.new_offsets.front().first <= durable) {
+    source.row.attempt_offset = source.new_offsets.front().second;
+    source.new_offsets.pop_front();
+  }
+}
+
+void Collector::lose(Source& source, SeqRange range) {
+  Run& run = runs_.at(source.row.run);
+  run.view.reset();
+  if (source.row.lost.empty() && run.lossy.size() < limits::kMaxLossySources)
+    run.lossy.push_back(source.row.key);
+  std::vector<SeqRange>& lost = source.row.lost;
+  if (!lost.empty() && lost.back().last + 1 == range.first) {
+    lost.back().last = range.last;
+    return;
+  }
+  if (lost.size() == limits::kMaxLostRanges) lost.erase(lost.begin());
+  lost.push_back(range);
+}
+
 std::vector<AckInfo> Collector::committed() {
   stored_layouts_ = handed_layouts_;
+  handed_deleted_ = {};
   for (auto& [id, run] : runs_)
     for (auto& [number, attempt] : run.attempts) attempt->committed();
   std::vector<AckInfo> acks;
@@ -56,6 +89,9 @@ std::vector<AckInfo> Collector::committed() {
 }
 
 void Collector::not_committed() {
+  const Deletions again = std::exchange(handed_deleted_, {});
+  deleted_.runs.insert(deleted_.runs.begin(), again.runs.begin(), again.runs.end());
+  deleted_.sources.insert(deleted_.sources.begin(), again.sources.begin(), again.sources.end());
   for (auto& [id, run] : runs_) {
     run.dirty = run.dirty || run.handed_out;
     for (auto& [number, attempt] : run.attempts) attempt->not_committed();
@@ -72,6 +108,7 @@ Collector::Collector(const Options& options, Restored restored, StepArchive& arc
     : options_(options), archive_(archive), events_(static_cast<std::uint64_t>(now) * kEventsPerMs) {
   for (const Layout& layout : restored.layouts) layouts_.intern(layout);
   handed_layouts_ = stored_layouts_ = layouts_.size();
+  next_attempt_id_ = restored.last_deleted_attempt + 1;
   for (RunRow& row : restored.runs) {
     next_run_ = std::max(next_run_, row.id + 1);
     run_by_name_.emplace(row.name, row.id);
@@ -98,6 +135,7 @@ void Collector::restore_source(SourceRow row, UnixMs now) {
   source_by_id_.emplace(row.id, row.key);
   Run& run = runs_.at(row.run);
   run.sources[row.rank].push_back(row.key);
+  if (!row.lost.empty() && run.lossy.size() < limits::kMaxLossySources) run.lossy.push_back(row.key);
   if (const auto it = run.attempts.find(row.attempt); it != run.attempts.end()) {
     it->second->counts() += row.counts;
     // Its agent may only not have come back yet: it has the usual time to be heard.
@@ -116,9 +154,11 @@ void Collector::restore_source(SourceRow row, UnixMs now) {
 
 // ---- views ----
 
-std::shared_ptr<const Snapshot> Collector::snapshot(UnixMs now, const IngestCounters& counters) {
+std::shared_ptr<const Snapshot> Collector::snapshot(UnixMs now, const IngestCounters& counters,
+                                                    const StorageState& storage) {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->taken_at = now;
+  snapshot->storage = storage;
   snapshot->event = events_;
   snapshot->ingest = counters;
   std::uint64_t& over_limit = snapshot->ingest["stages_over_limit"];
@@ -130,7 +170,7 @@ std::shared_ptr<const Snapshot> Collector::snapshot(UnixMs now, const IngestCoun
   return snapshot;
 }
 
-std::shared_ptr<const RunView> Collector::view_of(Run& run) {
+std::shared_ptr<const RunView> Collector::view_of(Run& run) const {
   const auto unchanged = [&] {
     if (run.view == nullptr || run.view->live_attempts.size() != run.attempts.size()) return false;
     return std::all_of(run.attempts.begin(), run.attempts.end(), [&](const auto& entry) {
@@ -142,6 +182,10 @@ std::shared_ptr<const RunView> Collector::view_of(Run& run) {
   view->id = run.row.id;
   view->name = run.row.name;
   view->closed = run.row.closed;
+  for (const SourceKey key : run.lossy) {
+    const SourceRow& row = sources_.at(key).row;
+    view->losses.push_back({row.rank, row.host, row.origin, row.counts.dropped, row.lost});
+  }
   for (const auto& [number, attempt] : run.attempts) {
     view->attempts.push_back(number);
     view->newest = attempt->view();

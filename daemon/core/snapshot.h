@@ -66,6 +66,20 @@ struct DeliveryCounts {
   DeliveryCounts& operator+=(const DeliveryCounts& other);
 };
 
+/// Sequence numbers first..last of a source.
+struct SeqRange {
+  std::uint64_t first = 0, last = 0;
+  bool operator==(const SeqRange&) const = default;
+};
+
+/// A source that lost items before it could deliver them, as it says itself.
+struct Losses {
+  Rank rank = 0;
+  std::string host, origin;
+  std::uint64_t dropped = 0;
+  std::vector<SeqRange> ranges;  ///< the newest limits::kMaxLostRanges, ascending; durable ones only
+};
+
 /// What the agents say of the lines they have read.
 struct LineTotals {
   std::uint64_t accepted = 0, foreign = 0, rejected = 0, pending_tail = 0;
@@ -87,6 +101,8 @@ struct AttemptView {
   std::uint32_t attempt = 1;
   std::uint32_t world_size = 0;  ///< 0: no record said it; then the ranks seen are expected
   UnixMs first_received = 0, last_received = 0;
+  /// Retention has taken the records, and the summaries too, of the steps below; nothing: of none.
+  std::optional<Step> records_from, summaries_from;
   std::uint32_t expected = 0;               ///< by world size, and any rank seen beyond it
   std::vector<RankView> ranks;              ///< ascending
   std::optional<Step> newest_step;          ///< the largest step any rank has sent
@@ -113,13 +129,22 @@ struct RunView {
   std::shared_ptr<const AttemptView> newest;  ///< the attempt with the highest number
   std::map<std::uint32_t, std::shared_ptr<const AttemptView>> live_attempts;  ///< every one, by its number
   bool closed = false;                                                        ///< closed by hand
+  std::vector<Losses> losses;  ///< of the first limits::kMaxLossySources sources that lost something
 };
 
 /// Losses and refusals that belong to no attempt, by name ("messages_malformed", ...).
 using IngestCounters = std::map<std::string, std::uint64_t>;
 
+/// How storing goes. While the database cannot be written nothing is acknowledged.
+struct StorageState {
+  std::string problem;          ///< of the last commit; "" when it worked
+  std::uint64_t unstored = 0;   ///< items that were taken and are not durable yet
+  std::int64_t waiting_ms = 0;  ///< for how long the oldest of them may have been waiting
+};
+
 struct Snapshot {
   UnixMs taken_at = 0;
+  StorageState storage;
   std::uint64_t event = 0;                           ///< the newest StepPoint::event
   std::vector<std::shared_ptr<const RunView>> runs;  ///< by name
   IngestCounters ingest;

@@ -1,6 +1,7 @@
 // What the engine asks the store to make durable, and what it gets back at start.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ struct AttemptRow {
   std::uint32_t attempt = 1;
   std::uint32_t world_size = 0;
   UnixMs first_received = 0, last_received = 0;
+  /// Retention has taken the records, and the summaries too, of the steps below; nothing: of none.
+  std::optional<Step> records_from, summaries_from;
 };
 
 /// A rank of an attempt: its settings (the config line as a JSON object, "" when none came) and last signs.
@@ -56,6 +59,7 @@ struct SourceRow {
   std::uint32_t attempt = 0;         ///< the newest attempt it has written to; 0: none yet
   bool gone = false;                 ///< said Bye, or was replaced
   DeliveryCounts counts;
+  std::vector<SeqRange> lost;  ///< of counts.dropped, the newest limits::kMaxLostRanges ranges
 };
 
 /// One step as it stands. A step written again replaces what was stored of it.
@@ -63,6 +67,20 @@ struct StepRow {
   AttemptId attempt = 0;
   std::shared_ptr<const StepView> view;
   std::vector<std::pair<std::uint32_t, StepRecords::Block>> blocks;  ///< those that changed
+};
+
+/// Steps of an attempt below these go, or may go: their records, or all that is stored of them.
+struct Expiry {
+  AttemptId attempt = 0;
+  std::optional<Step> records_from, summaries_from;
+  std::map<StepState, std::uint64_t> steps;  ///< those whose summaries go
+};
+
+/// Rows that go, none of which is written in the same transaction. A run goes with all that belongs to it.
+struct Deletions {
+  std::vector<RunId> runs;
+  std::vector<SourceKey> sources;
+  bool empty() const { return runs.empty() && sources.empty(); }
 };
 
 /// Everything of one transaction, as it was when it was collected: another thread may store it while the
@@ -75,9 +93,11 @@ struct Writes {
   std::vector<std::pair<LayoutId, const Layout*>> layouts;       ///< new ones; they stay where they are
   std::vector<StepRow> steps;
   std::vector<SourceRow> sources;
+  std::vector<Expiry> expired;
+  Deletions deleted;
   bool empty() const {
     return runs.empty() && attempts.empty() && ranks.empty() && stages.empty() && layouts.empty() &&
-           steps.empty() && sources.empty();
+           steps.empty() && sources.empty() && expired.empty() && deleted.empty();
   }
 };
 
@@ -93,6 +113,7 @@ struct Restored {
   std::vector<std::pair<AttemptId, StepPoint>>
       steps;  ///< open ones, and each attempt's newest kHistoryPoints
   std::vector<std::pair<AttemptId, std::map<StepState, std::uint64_t>>> steps_by_state;
+  AttemptId last_deleted_attempt = 0;  ///< the largest of those whose steps are still being deleted
 };
 
 /// A step as it was stored.

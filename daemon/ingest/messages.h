@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -34,6 +35,18 @@ struct ByeMessage {
 /// To the engine.
 using Message = std::variant<HelloMessage, ItemsMessage, HeartbeatMessage, ByeMessage>;
 
+/// Whose message it is; nothing for a Hello.
+inline std::optional<core::SourceKey> source_of(const Message& message) {
+  return std::visit(
+      [](const auto& what) -> std::optional<core::SourceKey> {
+        if constexpr (std::is_same_v<std::decay_t<decltype(what)>, HelloMessage>)
+          return std::nullopt;
+        else
+          return what.source;
+      },
+      message);
+}
+
 struct WelcomeReply {
   SessionId session = 0;
   core::Welcomed welcomed;
@@ -42,8 +55,12 @@ struct RefusedReply {
   SessionId session = 0;
   std::string reason;
 };
+/// The source's run was deleted: it has to say Hello again.
+struct ForgottenReply {
+  core::SourceKey source = 0;
+};
 using AckReply = core::AckInfo;
 /// From the engine.
-using Reply = std::variant<WelcomeReply, RefusedReply, AckReply>;
+using Reply = std::variant<WelcomeReply, RefusedReply, ForgottenReply, AckReply>;
 
 }  // namespace laggard::ingest

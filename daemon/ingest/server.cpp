@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 #include <zmq.hpp>
 
 #include "daemon/base/error.h"
@@ -18,10 +19,10 @@ namespace laggard::ingest {
 namespace {
 
 constexpr int kPeerQueueMessages = 1000;  // to be read, of one peer
-// To be sent to one peer. An ack is said once, and one connection may carry the acks of thousands of sources.
-constexpr int kPeerQueueReplies = 65'536;
-constexpr int kLingerMs = 1000;     // for the last acks
-constexpr int kTurnMessages = 256;  // read before replies get their turn
+constexpr int kPeerQueueReplies = 8192;   // to be sent to one peer
+constexpr std::int64_t kLateAckMs = 50;   // acks that a full queue did not take are tried again
+constexpr int kLingerMs = 1000;           // for the last acks
+constexpr int kTurnMessages = 256;        // read before replies get their turn
 constexpr std::chrono::milliseconds kPollTimeout{1000};
 
 }  // namespace
@@ -92,7 +93,8 @@ class Server::Loop {
       const bool may_read = reading_ && !held_.has_value();
       std::array<zmq::pollitem_t, 2> items{
           {{nullptr, wake_, ZMQ_POLLIN, 0}, {socket_.handle(), 0, ZMQ_POLLIN, 0}}};
-      zmq::poll(items.data(), may_read ? 2 : 1, kPollTimeout);
+      zmq::poll(items.data(), may_read ? 2 : 1,
+                late_acks_.empty() ? kPollTimeout : std::chrono::milliseconds(kLateAckMs));
       if ((items[0].revents & ZMQ_POLLIN) != 0) drain_wake();
       send_replies();
       retry_held();
@@ -134,7 +136,8 @@ class Server::Loop {
       }
       std::optional<Message> message =
           sessions_.receive(peer.to_string_view(), body.to_string_view(), now_(), out_);
-      for (Outgoing& out : std::exchange(out_, {})) send(out);
+      for (Outgoing& out : std::exchange(out_, {}))
+        if (!send(out)) sessions_.count_unsent();
       if (message.has_value() && !to_engine_.push(*message)) held_ = std::move(message);
     }
   }
@@ -149,22 +152,38 @@ class Server::Loop {
       const std::scoped_lock lock(mutex_);
       replies.swap(replies_);
     }
-    for (const Reply& reply : replies)
-      if (std::optional<Outgoing> out = sessions_.answer(reply)) send(*out);
+    for (const Reply& reply : replies) say(reply);
+    if (late_acks_.empty() || now_() - last_late_acks_ < kLateAckMs) return;
+    last_late_acks_ = now_();
+    std::vector<AckReply> late;
+    for (const auto& [source, ack] : late_acks_) late.push_back(ack);
+    for (const AckReply& ack : late)
+      if (const auto out = sessions_.answer(ack); !out.has_value() || send(*out))
+        late_acks_.erase(ack.source);
   }
 
-  void send(const Outgoing& out) {
+  // An ack is said once, and one connection may carry the acks of thousands of sources.
+  void say(const Reply& reply) {
+    const auto* ack = std::get_if<AckReply>(&reply);
+    if (ack != nullptr) late_acks_.erase(ack->source);  // this one says more
+    const std::optional<Outgoing> out = sessions_.answer(reply);
+    if (!out.has_value() || send(*out)) return;
+    sessions_.count_unsent();
+    if (ack != nullptr) late_acks_.emplace(ack->source, *ack);
+  }
+
+  // False when the peer's queue is full.
+  bool send(const Outgoing& out) {
     try {
       if (!socket_.send(zmq::buffer(out.peer), zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
-        // The peer does not read. An ack is cumulative: a later one says the same.
-        sessions_.count_unsent();
-        return;
+        return false;
       }
       socket_.send(zmq::buffer(out.bytes), zmq::send_flags::dontwait);
     } catch (const zmq::error_t&) {  // EHOSTUNREACH: the connection is gone
       sessions_.count_unsent();
       sessions_.drop_peer(out.peer);
     }
+    return true;
   }
 
   void publish_counts() {
@@ -179,6 +198,9 @@ class Server::Loop {
   Sessions sessions_;
   std::vector<Outgoing> out_;
   std::optional<Message> held_;  // read, but the queue was full
+  std::unordered_map<core::SourceKey, AckReply>
+      late_acks_;  // not taken by their peer's queue, the newest of each
+  core::UnixMs last_late_acks_ = 0;
   int wake_ = -1;
   std::atomic<bool> reading_ = true, stopping_ = false;
   bool confirmed_ = false;

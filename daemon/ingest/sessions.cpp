@@ -106,6 +106,12 @@ std::optional<Message> Sessions::receive(std::string_view peer, std::string_view
   session.last_heard = now;
   switch (envelope.body_case()) {
     case wire::Envelope::kBatch: {
+      if (is_over_credit(session, envelope.batch())) {
+        // Without an answer: a peer that does not count its credit would not mind one. It may say Hello
+        // again.
+        ++counts_.batches_over_credit;
+        return std::nullopt;
+      }
       std::optional<Message> message = take_batch(session, envelope.batch());
       // One that builds on a message that was lost looks just so: a Hello says everything again.
       if (!message.has_value()) refuse(key, "a batch that does not fit what was said before", true, out);
@@ -245,8 +251,20 @@ std::optional<Message> Sessions::take_batch(Session& session, const wire::Batch&
   }
   for (std::size_t i = known - items.first_layout; i < items.layouts.size(); ++i)
     session.layouts.push_back(items.layouts[i]);
+  session.last_seq = std::max(session.last_seq, items.first_seq + items.count() - 1);
   counts_.items += items.count();
   return message;
+}
+
+// An agent never sends more than its credit, but may always have one batch on its way.
+bool Sessions::is_over_credit(const Session& session, const wire::Batch& batch) {
+  const std::uint64_t count = std::max(batch.records().steps_size(), 1);
+  return session.last_seq > session.committed_seq && batch.first_seq() + count - 1 > session.allowed_seq;
+}
+
+void Sessions::Session::tell(std::uint64_t committed, std::uint32_t credit) {
+  committed_seq = std::max(committed_seq, committed);
+  allowed_seq = std::max(allowed_seq, committed + credit);
 }
 
 void Sessions::refuse(const Key& key, std::string reason, bool hello_again, std::vector<Outgoing>& out) {
@@ -270,6 +288,8 @@ std::optional<Outgoing> Sessions::answer(const Reply& reply) {
         before != by_source_.end() && before->second != id)
       erase(before->second);
     by_source_[welcome->welcomed.source] = id;
+    it->second.last_seq = welcome->welcomed.committed_seq;
+    it->second.tell(welcome->welcomed.committed_seq, credit());
     wire::Welcome& to = *envelope.mutable_welcome();
     to.set_committed_seq(welcome->welcomed.committed_seq);
     to.set_window_records(credit());
@@ -280,11 +300,18 @@ std::optional<Outgoing> Sessions::answer(const Reply& reply) {
     id = refused->session;
     ++counts_.hellos_refused;
     envelope.mutable_reject()->set_reason(refused->reason);
+  } else if (const auto* forgotten = std::get_if<ForgottenReply>(&reply)) {
+    const auto it = by_source_.find(forgotten->source);
+    if (it == by_source_.end()) return std::nullopt;
+    id = it->second;
+    envelope.mutable_reject()->set_reason("the run was deleted");
+    envelope.mutable_reject()->set_hello_again(true);
   } else {
     const auto& ack = std::get<AckReply>(reply);
     const auto it = by_source_.find(ack.source);
     if (it == by_source_.end()) return std::nullopt;
     id = it->second;
+    sessions_.at(id).tell(ack.committed_seq, credit());
     wire::Ack& to = *envelope.mutable_ack();
     to.set_committed_seq(ack.committed_seq);
     to.set_credit(credit());

@@ -32,10 +32,11 @@ struct Counts {
   std::uint64_t hellos = 0;
   std::uint64_t hellos_refused = 0;
   std::uint64_t unknown_sessions = 0;  ///< messages on a channel without a Hello; the agent is told to say it
-  std::uint64_t items = 0;             ///< handed to the engine
-  std::uint64_t replies_unsent = 0;    ///< the peer was gone or did not read
-  std::uint64_t sessions = 0;          ///< open now
-  std::uint64_t sessions_refused = 0;  ///< over limits::kMaxSessions
+  std::uint64_t batches_over_credit = 0;  ///< dropped: a source may have only so much on its way
+  std::uint64_t items = 0;                ///< handed to the engine
+  std::uint64_t replies_unsent = 0;       ///< the peer was gone or did not read
+  std::uint64_t sessions = 0;             ///< open now
+  std::uint64_t sessions_refused = 0;     ///< over limits::kMaxSessions
 };
 
 /// Turns messages of peers into messages to the engine, and the engine's replies into messages to peers.
@@ -66,11 +67,16 @@ class Sessions {
     core::SourceKey source = 0;  // 0 until the engine has welcomed it
     std::vector<Layout> layouts;
     core::UnixMs last_heard = 0;
+    std::uint64_t last_seq = 0;       // handed to the engine
+    std::uint64_t committed_seq = 0;  // as last told
+    std::uint64_t allowed_seq = 0;    // the highest number that the credit given so far allows
+    void tell(std::uint64_t committed, std::uint32_t credit);
   };
   using Key = std::pair<std::string, std::uint32_t>;
 
   std::optional<Message> greet(const Key& key, const wire::Hello& hello, core::UnixMs now,
                                std::vector<Outgoing>& out);
+  static bool is_over_credit(const Session& session, const wire::Batch& batch);
   std::optional<Message> take_batch(Session& session, const wire::Batch& batch);
   void refuse(const Key& key, std::string reason, bool hello_again, std::vector<Outgoing>& out);
   /// How many items a source may have on their way.

@@ -95,6 +95,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", {"api", "v1", "status"}, {}, &Api::status},
       {"GET", {"api", "v1", "runs"}, {}, &Api::runs},
       {"GET", {"api", "v1", "runs", "{}"}, {"attempt"}, &Api::run},
+      {"DELETE", {"api", "v1", "runs", "{}"}, {}, &Api::remove, Level::admin},
       {"GET",
        {"api", "v1", "runs", "{}", "steps"},
        {"attempt", "from", "to", "limit", "newest"},
@@ -228,6 +229,11 @@ Reply Api::report(const Call& call) const {
 Reply Api::close(const Call& call) const {
   // Closing waits until it is durable, so it must not be done where live answers are given.
   return StoredAnswer([this, run = call.names[0]](History&) { return json_answer(service_.close_run(run)); });
+}
+
+Reply Api::remove(const Call& call) const {
+  return StoredAnswer(
+      [this, run = call.names[0]](History&) { return json_answer(service_.delete_run(run)); });
 }
 
 Reply Api::events(const Call& call) const {

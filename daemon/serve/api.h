@@ -84,6 +84,7 @@ class Api {
   Reply export_run(const Call& call) const;
   Reply report(const Call& call) const;
   Reply close(const Call& call) const;
+  Reply remove(const Call& call) const;
   Reply events(const Call& call) const;
   Reply metrics(const Call& call) const;
   Reply healthy(const Call& call) const;

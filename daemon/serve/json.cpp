@@ -149,6 +149,8 @@ Json measured(double value) { return is_valid(value) ? Json(value) : Json(nullpt
 
 Json figure(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 Json time_point(core::UnixMs value) { return value != 0 ? Json(value) : Json(nullptr); }
 
 bool is_too_deep(std::string_view text) { return nesting_of(text) > limits::kMaxJsonDepth; }

@@ -30,6 +30,9 @@ Json settings_json(std::string_view text);
 /// Strict JSON text; bytes that are no UTF-8 are replaced.
 std::string dump(const Json& json);
 
+/// null for "", which stands for nothing to say.
+Json text_or_null(const std::string& text);
+
 template <typename T>
 Json optional_json(const std::optional<T>& value) {
   return value.has_value() ? Json(*value) : Json(nullptr);

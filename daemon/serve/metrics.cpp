@@ -217,6 +217,11 @@ void add_collector(MetricsText& page, const QueryService& service, const core::S
   bytes.add({{"part", "wal"}}, storage.wal_bytes);
   page.gauge("laggard_storage_free_bytes", "Free space on the database's file system.")
       .add({}, storage.free_bytes);
+  page.gauge("laggard_storage_unstored_items", "Items taken from agents that are not durable yet.")
+      .add({}, snapshot.storage.unstored);
+  page.gauge("laggard_storage_waiting_seconds",
+             "For how long the oldest item that is not durable may have been waiting.")
+      .add({}, seconds(snapshot.storage.waiting_ms));
   Family& ingest = page.counter("laggard_ingest_events_total",
                                 "Losses and refusals that belong to no run, by what happened.");
   for (const auto& [event, n] : snapshot.ingest)

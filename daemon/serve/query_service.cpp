@@ -148,7 +148,10 @@ Json QueryService::status() const {
            {{"path", storage.path},
             {"bytes", storage.bytes},
             {"wal_bytes", storage.wal_bytes},
-            {"free_bytes", storage.free_bytes}}}};
+            {"free_bytes", storage.free_bytes},
+            {"problem", text_or_null(now_seen->storage.problem)},
+            {"unstored", now_seen->storage.unstored},
+            {"waiting_ms", now_seen->storage.waiting_ms}}}};
 }
 
 Json QueryService::runs() const {
@@ -164,8 +167,8 @@ Json QueryService::runs() const {
 Json QueryService::run(const AttemptAsked& asked) const {
   const auto run = find_run(asked);
   const auto attempt = attempt_in(*run, asked.attempt);
-  return run_status(*run, attempt_now(*run, *attempt, core::moment_of(*snapshot(), now())),
-                    snapshot()->ingest);
+  const auto seen = snapshot();
+  return run_status(*run, attempt_now(*run, *attempt, core::moment_of(*seen, now())), *seen);
 }
 
 core::AttemptRow QueryService::stored_attempt(const AttemptAsked& asked, History& history) const {
@@ -267,6 +270,15 @@ Json QueryService::close_run(const std::string& run) const {
   find_run({.run = run, .attempt = std::nullopt});
   collector_.close(run);
   return {{"run", run}, {"state", core::name_of(core::RunState::ended)}};
+}
+
+Json QueryService::delete_run(const std::string& run) const {
+  const auto known = find_run({.run = run, .attempt = std::nullopt});
+  for (const auto& [number, attempt] : known->live_attempts)
+    if (std::ranges::any_of(attempt->ranks, &core::RankView::live))
+      throw QueryError(409, "still_fed", "agents still deliver run \"" + run + "\"", "stop them first");
+  collector_.remove(run);
+  return {{"run", run}, {"attempts", known->attempts}, {"deleted", true}};
 }
 
 }  // namespace laggard::serve

@@ -32,8 +32,9 @@ struct Collector {
   std::function<core::UnixMs()> now;
   /// The newest snapshot; null until the engine has published one.
   std::function<std::shared_ptr<const core::Snapshot>()> snapshot;
-  std::function<StorageFacts()> storage;          ///< must not wait for the database
-  std::function<void(const std::string&)> close;  ///< closes a run; returns when that is durable
+  std::function<StorageFacts()> storage;           ///< must not wait for the database
+  std::function<void(const std::string&)> close;   ///< closes a run; returns when that is durable
+  std::function<void(const std::string&)> remove;  ///< deletes a run, likewise
 };
 
 /// Which attempt of a run: the newest one without a number.
@@ -81,6 +82,7 @@ class QueryService {
   /// When a report that is asked for now has to be done.
   core::UnixMs report_deadline() const;
   Json close_run(const std::string& run) const;
+  Json delete_run(const std::string& run) const;
 
   /// QueryError 404 when there is no such run or attempt.
   std::shared_ptr<const core::RunView> find_run(const AttemptAsked& asked) const;

@@ -64,7 +64,11 @@ core::RunReport QueryService::report_of(const AttemptAsked& asked, const ReportP
     builder.add(records);
     return true;
   });
-  return builder.finish();
+  core::RunReport report = builder.finish();
+  if (row.records_from.has_value() && part.window.from.value_or(*row.records_from - 1) < *row.records_from)
+    report.warnings.push_back("the records of steps before " + std::to_string(*row.records_from) +
+                              " are kept no longer: those steps are in no figure here");
+  return report;
 }
 
 Json QueryService::stages(const AttemptAsked& asked, const core::Window& window, History& history,

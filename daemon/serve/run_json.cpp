@@ -14,8 +14,6 @@ const core::StageTable& stages_of(const core::AttemptView& attempt) {
 
 Json age_json(core::UnixMs now, core::UnixMs then) { return then != 0 ? Json(now - then) : Json(nullptr); }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 Json silent_ranks_json(const AttemptNow& at) {
   Json list = Json::array();
   for (const core::RankView& rank : at.attempt.ranks) {
@@ -82,6 +80,21 @@ Json clashes_json(const core::AttemptView& attempt) {
   for (const core::Clash& clash : attempt.clashes)
     list.push_back({{"rank", clash.rank},
                     {"sources", Json::array({source_json(clash.first), source_json(clash.second)})}});
+  return list;
+}
+
+Json losses_json(const core::RunView& run) {
+  Json list = Json::array();
+  for (const core::Losses& losses : run.losses) {
+    Json ranges = Json::array();
+    for (const core::SeqRange& range : losses.ranges)
+      ranges.push_back({{"first_seq", range.first}, {"last_seq", range.last}});
+    list.push_back({{"rank", losses.rank},
+                    {"host", text_or_null(losses.host)},
+                    {"origin", text_or_null(losses.origin)},
+                    {"dropped", losses.dropped},
+                    {"ranges", std::move(ranges)}});
+  }
   return list;
 }
 
@@ -175,7 +188,7 @@ Json run_brief(const core::RunView& run, const AttemptNow& at) {
           {"closed", run.closed}};
 }
 
-Json run_status(const core::RunView& run, const AttemptNow& at, const core::IngestCounters& counters) {
+Json run_status(const core::RunView& run, const AttemptNow& at, const core::Snapshot& seen) {
   const core::AttemptView& attempt = at.attempt;
   const core::StageTable& stages = stages_of(attempt);
   Json json = run_brief(run, at);
@@ -193,10 +206,16 @@ Json run_status(const core::RunView& run, const AttemptNow& at, const core::Inge
   json["median_wall_ms"] = measured(attempt.median_wall_ms);
   json["silent_after_ms"] = attempt.silent_after_ms;
   json["delivery"] = delivery_json(attempt.counts);
+  json["losses"] = losses_json(run);
   json["lines"] = lines_json(attempt.lines);
   json["clashes"] = clashes_json(attempt);
   json["warnings"] = attempt.warnings;
-  json["counters"] = counters;
+  json["counters"] = seen.ingest;
+  json["kept"] = {{"records_from", optional_json(attempt.records_from)},
+                  {"summaries_from", optional_json(attempt.summaries_from)}};
+  json["storage"] = {{"problem", text_or_null(seen.storage.problem)},
+                     {"unstored", seen.storage.unstored},
+                     {"waiting_ms", seen.storage.waiting_ms}};
   return json;
 }
 

@@ -31,8 +31,8 @@ RankCounts count_ranks(const AttemptNow& at);
 Json run_brief(const core::RunView& run);
 /// RunBrief.
 Json run_brief(const core::RunView& run, const AttemptNow& at);
-/// RunStatus; `counters` are those of the whole collector.
-Json run_status(const core::RunView& run, const AttemptNow& at, const core::IngestCounters& counters);
+/// RunStatus; the counters and the storage are those of the whole collector.
+Json run_status(const core::RunView& run, const AttemptNow& at, const core::Snapshot& seen);
 /// RankStatus without settings.
 Json rank_status(const AttemptNow& at, const core::RankView& rank);
 

@@ -3,14 +3,15 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "daemon/base/error.h"
@@ -19,24 +20,6 @@ namespace laggard::store {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct NetworkFileSystem {
-  std::int64_t type;
-  const char* name;
-};
-
-// From statfs(2), linux/magic.h and the file systems' own sources. FUSE is here because nothing tells a
-// local one from sshfs, GlusterFS or JuiceFS, and most of them lack the shared memory that a WAL needs.
-constexpr std::array kNetworkFileSystems{
-    NetworkFileSystem{0x6969, "NFS"},        NetworkFileSystem{0x517b, "SMB"},
-    NetworkFileSystem{0xff534d42, "CIFS"},   NetworkFileSystem{0xfe534d42, "SMB 2"},
-    NetworkFileSystem{0x65735546, "FUSE"},   NetworkFileSystem{0x0bd00bd0, "Lustre"},
-    NetworkFileSystem{0x01021997, "9p"},     NetworkFileSystem{0x47504653, "GPFS"},
-    NetworkFileSystem{0x19830326, "BeeGFS"}, NetworkFileSystem{0x00c36400, "Ceph"},
-    NetworkFileSystem{0x013111a8, "IBRIX"},  NetworkFileSystem{0xaad7aaea, "PanFS"},
-    NetworkFileSystem{0x5346414f, "AFS"},    NetworkFileSystem{0x73757245, "Coda"},
-    NetworkFileSystem{0x7461636f, "OCFS2"},  NetworkFileSystem{0x01161970, "GFS2"},
-};
 
 [[noreturn]] void fail(const fs::path& path, const char* what) {
   throw Error(std::string("cannot ") + what + " " + path.string() + ": " + std::strerror(errno));
@@ -47,12 +30,11 @@ void refuse_network(const fs::path& dir, const FileSystemOf& file_system) {
   std::error_code ignored;
   fs::path existing = fs::absolute(dir);
   while (!fs::exists(existing, ignored) && existing.has_relative_path()) existing = existing.parent_path();
-  // f_type is signed on some machines: compare what fits in 32 bits.
-  const std::int64_t type = file_system(existing) & 0xffff'ffff;
-  for (const NetworkFileSystem& known : kNetworkFileSystems)
-    if (type == known.type)
-      throw Error(dir.string() + " is on a network file system (" + known.name +
-                  "), where SQLite's write-ahead log is not safe; give a directory on a local disk");
+  const std::optional<std::int64_t> type = file_system(existing);
+  if (!type.has_value()) fail(existing, "look at");
+  if (const std::string_view name = network_file_system(*type); !name.empty())
+    throw Error(dir.string() + " is on a network file system (" + std::string(name) +
+                "), where SQLite's write-ahead log is not safe; give a directory on a local disk");
 }
 
 void create_private(const fs::path& dir) {
@@ -94,12 +76,6 @@ int lock_dir(const fs::path& dir) {
 }
 
 }  // namespace
-
-std::int64_t file_system_of(const fs::path& path) {
-  struct statfs info {};
-  if (statfs(path.c_str(), &info) != 0) fail(path, "look at");
-  return static_cast<std::int64_t>(info.f_type);
-}
 
 DataDir::DataDir(fs::path path, const FileSystemOf& file_system) : path_(std::move(path)) {
   refuse_network(path_, file_system);

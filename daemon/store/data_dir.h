@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
+
+#include "daemon/base/file_system.h"
 
 namespace laggard::store {
 
-/// The type of the file system a path lies on, as statfs(2) numbers them. Throws Error.
-std::int64_t file_system_of(const std::filesystem::path& path);
-
-using FileSystemOf = std::function<std::int64_t(const std::filesystem::path&)>;
+using FileSystemOf = std::function<std::optional<std::int64_t>(const std::filesystem::path&)>;
 
 /// A data directory, locked for as long as the object lives.
 class DataDir {

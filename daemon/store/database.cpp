@@ -9,8 +9,6 @@
 namespace laggard::store {
 namespace {
 
-// How long a statement waits for a lock that somebody else holds (a person's sqlite3, a backup).
-constexpr int kBusyTimeoutMs = 5000;
 // SQLite asks about the deadline after this many of its own instructions: some tens of microseconds.
 constexpr int kInstructionsPerCheck = 1000;
 
@@ -45,7 +43,7 @@ Database::Database(std::string path, Mode mode) : path_(std::move(path)) {
     throw Error(path_ + ": " + message + advice(code));
   }
   sqlite3_extended_result_codes(handle_, 1);
-  sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
+  set_busy_timeout(kBusyTimeout);
 }
 
 Database::~Database() { close(); }
@@ -66,6 +64,10 @@ std::int64_t Database::integer(std::string_view sql) {
   Statement statement(*this, sql);
   Rows rows = statement.query();
   return rows.next() ? rows.integer() : 0;
+}
+
+void Database::set_busy_timeout(std::chrono::milliseconds timeout) {
+  sqlite3_busy_timeout(handle_, static_cast<int>(timeout.count()));
 }
 
 void Database::set_deadline(Clock::time_point deadline) {

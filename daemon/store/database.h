@@ -44,6 +44,9 @@ class Database {
   void execute(const std::string& sql);
   /// The first column of the first row, 0 without one.
   std::int64_t integer(std::string_view sql);
+  /// How long a statement waits for a lock that somebody else holds (a person's sqlite3, a backup).
+  static constexpr std::chrono::milliseconds kBusyTimeout{5000};
+  void set_busy_timeout(std::chrono::milliseconds timeout);
   /// From now on statements stop with QueryTimeout once this time has passed.
   void set_deadline(Clock::time_point deadline);
   bool in_transaction() const;

@@ -61,6 +61,12 @@ double read_measured(Rows& rows) {
   return value;
 }
 
+std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs_of(const std::vector<core::SeqRange>& ranges) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs;
+  for (const core::SeqRange& range : ranges) pairs.emplace_back(range.first, range.last);
+  return pairs;
+}
+
 const core::StageBreakdown kNoTime;
 
 template <typename Enum>
@@ -121,7 +127,10 @@ std::optional<core::StageBreakdown> read_clock_values(Rows& rows, core::StageId 
 
 const Table kRuns{"runs", "run_id, name, created_unix_ms, closed", 1};
 const Table kAttempts{
-    "attempts", "attempt_id, run_id, attempt, world_size, first_received_unix_ms, last_received_unix_ms", 1};
+    "attempts",
+    "attempt_id, run_id, attempt, world_size, first_received_unix_ms, last_received_unix_ms, records_from, "
+    "summaries_from",
+    1};
 const Table kRanks{
     "ranks",
     "attempt_id, rank, host, ended, finished, last_step, last_received_unix_ms, records, last_wall_ms, "
@@ -134,7 +143,7 @@ const Table kSources{
     "sources",
     "source_key, run_id, rank, source, host, origin, pid, started_unix_ms, committed_seq, "
     "base_offset, attempt_offset, attempt, gone, stored, duplicate, conflict, late, rejected, "
-    "dropped, invalid_values",
+    "dropped, invalid_values, lost",
     1};
 const Table kSteps{"steps",
                    "attempt_id, step, state, present, expected, missing_count, missing, wall_present, "
@@ -189,7 +198,7 @@ core::RunRow read_run(Rows& rows) {
 
 void write(Statement& statement, const core::AttemptRow& row) {
   statement.run(row.id, row.run, row.attempt, unless_zero(row.world_size), row.first_received,
-                row.last_received);
+                row.last_received, row.records_from, row.summaries_from);
 }
 
 core::AttemptRow read_attempt(Rows& rows) {
@@ -198,7 +207,9 @@ core::AttemptRow read_attempt(Rows& rows) {
           .attempt = rows.as<std::uint32_t>(),
           .world_size = rows.as<std::uint32_t>(),
           .first_received = rows.integer(),
-          .last_received = rows.integer()};
+          .last_received = rows.integer(),
+          .records_from = rows.optional_integer(),
+          .summaries_from = rows.optional_integer()};
 }
 
 void write(Statement& statement, const core::RankRow& row) {
@@ -246,7 +257,8 @@ void write(Statement& statement, const core::SourceRow& row) {
   statement.run(row.key, row.run, row.rank, row.id, unless_empty(row.host), unless_empty(row.origin), row.pid,
                 row.started_unix_ms, row.committed_seq, row.base_offset, row.attempt_offset,
                 unless_zero(row.attempt), row.gone, counts.stored, counts.duplicate, counts.conflict,
-                counts.late, counts.rejected, counts.dropped, counts.invalid_values);
+                counts.late, counts.rejected, counts.dropped, counts.invalid_values,
+                json_unless_empty(pairs_of(row.lost)));
 }
 
 core::SourceRow read_source(Rows& rows) {
@@ -265,6 +277,8 @@ core::SourceRow read_source(Rows& rows) {
        {&row.counts.stored, &row.counts.duplicate, &row.counts.conflict, &row.counts.late,
         &row.counts.rejected, &row.counts.dropped, &row.counts.invalid_values})
     *count = rows.as<std::uint64_t>();
+  for (const auto& [first, last] : read_list<std::pair<std::uint64_t, std::uint64_t>>(rows))
+    row.lost.push_back({first, last});
   return row;
 }
 

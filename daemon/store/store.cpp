@@ -34,7 +34,7 @@ std::string random_id() {
   return text;
 }
 
-void configure(Database& database) {
+void configure(Database& database, std::int64_t wal_bytes) {
   // The page size counts only while the file is empty, and must come before WAL.
   database.execute("PRAGMA page_size = " + std::to_string(kPageBytes));
   database.execute("PRAGMA journal_mode = WAL");
@@ -43,11 +43,11 @@ void configure(Database& database) {
   // Debian's SQLite overwrites what it deletes with zeros; nothing here is secret from the file's owner.
   database.execute("PRAGMA secure_delete = OFF");
   const std::int64_t page_bytes = database.integer("PRAGMA page_size");
-  database.execute("PRAGMA wal_autocheckpoint = " + std::to_string(Store::kWalBytes / page_bytes));
-  database.execute("PRAGMA journal_size_limit = " + std::to_string(Store::kWalBytes));
+  database.execute("PRAGMA wal_autocheckpoint = " + std::to_string(wal_bytes / page_bytes));
+  database.execute("PRAGMA journal_size_limit = " + std::to_string(wal_bytes));
 }
 
-std::unique_ptr<Database> open_database(const DataDir& dir) {
+std::unique_ptr<Database> open_database(const DataDir& dir, std::int64_t wal_bytes) {
   dir.create_database_file();
   const std::string path = dir.database().string();
   // Looked at before anything may write to it: a newer schema or a foreign file stays as it is.
@@ -56,7 +56,7 @@ std::unique_ptr<Database> open_database(const DataDir& dir) {
     check_schema(looked_at, migrations());
   }
   auto database = std::make_unique<Database>(path, Database::Mode::read_write);
-  configure(*database);
+  configure(*database, wal_bytes);
   migrate(*database, migrations());
   Statement(*database, "INSERT OR IGNORE INTO meta (key, value) VALUES ('collector_id', ?)").run(random_id());
   return database;
@@ -86,8 +86,12 @@ std::vector<std::pair<core::AttemptId, std::vector<core::Stage>>> read_stages(Da
 
 }  // namespace
 
-Store::Store(std::filesystem::path dir, const FileSystemOf& file_system)
-    : dir_(std::move(dir), file_system), database_(open_database(dir_)), writer_(*database_) {}
+Store::Store(std::filesystem::path dir, const StoreOptions& options)
+    : options_(options),
+      dir_(std::move(dir), options.file_system),
+      database_(open_database(dir_, options.wal_bytes)),
+      writer_(*database_),
+      retention_(*database_, options.retention) {}
 
 core::Restored Store::restore() {
   Database& database = *database_;
@@ -99,6 +103,7 @@ core::Restored Store::restore() {
   }
   restored.runs = read_all(database, kRuns.select("ORDER BY run_id"), read_run);
   restored.attempts = read_all(database, kAttempts.select("ORDER BY attempt_id"), read_attempt);
+  restored.last_deleted_attempt = database.integer("SELECT max(attempt_id) FROM deletions");
   restored.ranks = read_all(database, select_ranks(""), read_rank);
   restored.stages = read_stages(database);
   BlockReader blocks(database);
@@ -122,7 +127,28 @@ void Store::restore_steps(core::Restored* restored) {
   }
 }
 
-void Store::commit(const core::Writes& writes) { writer_.commit(writes); }
+void Store::commit(const core::Writes& writes) {
+  const auto grown = [&] { return sizes().wal_bytes > static_cast<std::uintmax_t>(options_.max_wal_bytes); };
+  if (grown()) cut_wal();
+  if (grown())
+    throw Error(
+        dir_.database().string() + "-wal has grown to " + std::to_string(sizes().wal_bytes >> 20) +
+        " MiB, since another program holds a read transaction of the database open; end that program");
+  writer_.commit(writes);
+}
+
+Upkeep Store::upkeep(core::UnixMs now) {
+  if (sizes().wal_bytes > static_cast<std::uintmax_t>(2 * options_.wal_bytes)) cut_wal();
+  return retention_.next(now);
+}
+
+// SQLite copies the WAL by itself, but cuts it only with a later commit, and never while somebody reads it at
+// that moment. Without waiting for readers: what cannot be cut now can be later.
+void Store::cut_wal() {
+  database_->set_busy_timeout(std::chrono::milliseconds(0));
+  database_->execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  database_->set_busy_timeout(Database::kBusyTimeout);
+}
 
 Store::Sizes Store::sizes() const {
   const auto known = [](std::uintmax_t bytes, const std::error_code& error) { return error ? 0 : bytes; };

@@ -37,14 +37,40 @@ Writer::Writer(Database& database)
       source_(database, kSources.upsert()),
       step_(database, kSteps.upsert()),
       step_stage_(database, kStepStages.upsert()),
-      block_(database, kBlocks.upsert()) {}
+      block_(database, kBlocks.upsert()),
+      expire_blocks_(database, "DELETE FROM blocks WHERE attempt_id = ? AND step < ?"),
+      expire_stages_(database, "DELETE FROM step_stages WHERE attempt_id = ? AND step < ?"),
+      expire_steps_(database, "DELETE FROM steps WHERE attempt_id = ? AND step < ?") {}
 
 void Writer::commit(const core::Writes& writes) {
   Transaction transaction(database_, Transaction::Kind::write);
+  delete_rows(writes);
   write_facts(writes);
   for (const core::StepRow& row : writes.steps) write_step(row);
   for (const core::SourceRow& row : writes.sources) write(source_, row);
   transaction.commit();
+}
+
+// A run's own rows go at once, so that its name is free; Retention deletes its steps bit by bit.
+void Writer::delete_rows(const core::Writes& writes) {
+  for (const core::SourceKey key : writes.deleted.sources)
+    Statement(database_, "DELETE FROM sources WHERE source_key = ?").run(key);
+  for (const core::RunId run : writes.deleted.runs) {
+    const auto of_run = [&](const char* sql) { Statement(database_, sql).run(run); };
+    of_run("INSERT INTO deletions SELECT attempt_id FROM attempts WHERE run_id = ?");
+    of_run(
+        "DELETE FROM rank_settings WHERE attempt_id IN (SELECT attempt_id FROM attempts WHERE run_id = ?)");
+    of_run("DELETE FROM ranks WHERE attempt_id IN (SELECT attempt_id FROM attempts WHERE run_id = ?)");
+    of_run("DELETE FROM sources WHERE run_id = ?");
+    of_run("DELETE FROM attempts WHERE run_id = ?");
+    of_run("DELETE FROM runs WHERE run_id = ?");
+  }
+  for (const core::Expiry& expiry : writes.expired) {
+    if (expiry.records_from.has_value()) expire_blocks_.run(expiry.attempt, *expiry.records_from);
+    if (!expiry.summaries_from.has_value()) continue;
+    expire_stages_.run(expiry.attempt, *expiry.summaries_from);
+    expire_steps_.run(expiry.attempt, *expiry.summaries_from);
+  }
 }
 
 void Writer::write_facts(const core::Writes& writes) {

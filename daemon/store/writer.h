@@ -16,12 +16,14 @@ class Writer {
   void commit(const core::Writes& writes);
 
  private:
+  void delete_rows(const core::Writes& writes);
   void write_facts(const core::Writes& writes);
   void write_step(const core::StepRow& row);
 
   Database& database_;
   codec::BlockEncoder encoder_;
   Statement run_, attempt_, rank_, rank_settings_, stage_, layout_, source_, step_, step_stage_, block_;
+  Statement expire_blocks_, expire_stages_, expire_steps_;
 };
 
 }  // namespace laggard::store

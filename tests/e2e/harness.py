@@ -151,14 +151,14 @@ class EndToEnd(unittest.TestCase):
             status = self.run_status(collector, run) or {}
             self.fail(f"{error}; {json.dumps({key: status[key] for key in status if key not in LONG})}")
 
-    def wait_updates(self, collector, run, count):
+    def wait_updates(self, collector, run, count, deadline_s=20.0):
         """Waits until the newest attempt has that many updates, over all ranks."""
 
         def met():
             answer = self.answer(collector, f"/api/v1/runs/{run}/ranks")
             return answer is not None and sum(rank["records"] for rank in answer["ranks"]) >= count
 
-        wait_until(f"{count} updates of {run}", met)
+        wait_until(f"{count} updates of {run}", met, deadline_s)
 
     def export(self, collector, run, *arguments):
         """The exported lines of a run, as objects."""

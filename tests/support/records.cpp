@@ -1,6 +1,7 @@
 #include "tests/support/records.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "daemon/base/limits.h"
 
@@ -70,6 +71,15 @@ void MemoryArchive::commit(const core::Writes& writes) {
     for (const auto& [block, packed] : row.blocks) blocks[key][block] = *packed;
   }
   for (const core::SourceRow& row : writes.sources) sources[row.key] = row;
+  for (const core::Expiry& expiry : writes.expired) {
+    const auto drop_below = [&](auto& from, std::optional<Step> step) {
+      if (step.has_value())
+        from.erase(from.lower_bound({expiry.attempt, std::numeric_limits<Step>::min()}),
+                   from.lower_bound({expiry.attempt, *step}));
+    };
+    drop_below(blocks, expiry.records_from);
+    drop_below(views, expiry.summaries_from);
+  }
 }
 
 core::Restored MemoryArchive::restored() const {
@@ -114,8 +124,12 @@ core::Collector::Taken TestSource::config(const std::string& settings, std::uint
       now);
 }
 
-core::Collector::Taken TestSource::send(const TestRecord& record, core::UnixMs now) {
-  core::Items items{.first_seq = next_seq++, .attempt = attempt, .first_layout = layouts_.size()};
+core::Collector::Taken TestSource::send(const TestRecord& record, core::UnixMs now,
+                                        std::uint64_t dropped_before) {
+  core::Items items{.first_seq = next_seq++,
+                    .dropped_before = dropped_before,
+                    .attempt = attempt,
+                    .first_layout = layouts_.size()};
   const Layout layout = record.layout();
   auto known = std::find(layouts_.begin(), layouts_.end(), layout);
   if (known == layouts_.end()) {

@@ -58,7 +58,7 @@ class TestSource {
              const std::string& origin = "/log/rank.jsonl", const std::string& host = "node0");
   core::Welcomed hello(core::UnixMs now, bool resumed = false, std::uint32_t attempt_offset = 0);
   core::Collector::Taken config(const std::string& settings, std::uint32_t world_size, core::UnixMs now);
-  core::Collector::Taken send(const TestRecord& record, core::UnixMs now);
+  core::Collector::Taken send(const TestRecord& record, core::UnixMs now, std::uint64_t dropped_before = 0);
   core::Collector::Taken end(core::UnixMs now);
   void bye(bool finished, core::UnixMs now) { collector_.bye(key_, finished, now); }
   /// The attempt that the file itself counts; config() does not raise it.

@@ -1,3 +1,4 @@
+#include "daemon/base/limits.h"
 #include "tests/unit/core/collector_fixture.h"
 
 namespace laggard::core {
@@ -283,6 +284,47 @@ TEST_F(CollectorTest, DroppedItemsAreCounted) {
   EXPECT_EQ(collector->apply(source.key(), items, now), Taken::taken);
   EXPECT_EQ(view()->counts.dropped, 7U);
   EXPECT_EQ(view()->counts.stored, 2U);
+  EXPECT_EQ(view()->ranks.at(0).live, true);
+}
+
+TEST_F(CollectorTest, LostItemsAreNamedOnceThatIsDurableAndAfterARestartToo) {
+  TestSource source(*collector, "job", 3, "a", "api");
+  source.hello(now);
+  source.send(record(3, 1, 10), now);
+  const auto lose = [&](std::uint64_t count) {
+    source.next_seq += count;
+    source.send(record(3, static_cast<Step>(source.next_seq), 10), now, count);
+  };
+  const auto losses = [&] { return collector->snapshot(now, {})->runs.at(0)->losses; };
+  lose(7);
+  EXPECT_TRUE(losses().empty());
+  (void)collector->collect(now, 0);
+  collector->not_committed();
+  commit();
+  lose(1);
+  commit();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(losses().size(), 1U);
+    EXPECT_EQ(losses()[0].rank, 3U);
+    EXPECT_EQ(losses()[0].origin, "api");
+    EXPECT_EQ(losses()[0].dropped, 8U);
+    EXPECT_EQ(losses()[0].ranges, (std::vector<SeqRange>{{2, 8}, {10, 10}}));
+    restart();
+  }
+}
+
+TEST_F(CollectorTest, OnlyTheNewestLostRangesAreNamed) {
+  TestSource source(*collector, "job", 0, "a");
+  source.hello(now);
+  for (std::size_t i = 0; i < limits::kMaxLostRanges + 3; ++i) {
+    ++source.next_seq;
+    source.send(record(0, static_cast<Step>(source.next_seq), 10), now, 1);
+    commit();
+  }
+  const Losses losses = collector->snapshot(now, {})->runs.at(0)->losses.at(0);
+  EXPECT_EQ(losses.dropped, limits::kMaxLostRanges + 3);
+  EXPECT_EQ(losses.ranges.size(), limits::kMaxLostRanges);
+  EXPECT_EQ(losses.ranges.front(), (SeqRange{7, 7}));
 }
 
 // A13: a config that contradicts itself is said so.

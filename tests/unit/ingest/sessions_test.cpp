@@ -7,6 +7,7 @@
 #include "agent/messages.h"
 #include "agent/rank_source.h"
 #include "daemon/base/limits.h"
+#include "proto/wire.pb.h"
 
 namespace laggard::ingest {
 namespace {
@@ -138,6 +139,32 @@ TEST_F(SessionsTest, SourcesShareWhatMayBeOnItsWay) {
   EXPECT_EQ(window_of(9), 13'107U);
   for (std::uint32_t channel = 10; channel < 4999; ++channel) (void)window_of(channel);
   EXPECT_EQ(window_of(4999), 128U);
+}
+
+TEST_F(SessionsTest, WhatIsBeyondTheCreditIsNotTaken) {
+  RankSource source(kChannel, hello_of("a"), {});
+  const SessionId session = greet(source);
+  (void)sessions_.answer(WelcomeReply{session, {.source = 42}});
+  EXPECT_TRUE(source.on_welcome({.window_records = limits::kWindowRecords}));
+  // One that counts no credit: what it would do is said here, since the agent's own code would not.
+  wire::Envelope envelope;
+  const auto send = [&](std::uint64_t first_seq) {
+    EXPECT_TRUE(envelope.ParseFromString(batch_of(source, 1)));
+    envelope.mutable_batch()->set_first_seq(first_seq);
+    return receive(envelope.SerializeAsString()).has_value();
+  };
+  EXPECT_TRUE(send(1));
+  EXPECT_TRUE(send(limits::kWindowRecords));
+  EXPECT_FALSE(send(limits::kWindowRecords + 1));
+  EXPECT_THAT(answers_, IsEmpty());
+  EXPECT_EQ(sessions_.counts().batches_over_credit, 1U);
+  ASSERT_TRUE(sessions_.answer(core::AckInfo{.source = 42, .committed_seq = 1}).has_value());
+  EXPECT_TRUE(send(limits::kWindowRecords + 1));
+  // With nothing on its way one batch is taken, whatever its number: a sender may have lost many.
+  ASSERT_TRUE(
+      sessions_.answer(core::AckInfo{.source = 42, .committed_seq = limits::kWindowRecords + 1}).has_value());
+  EXPECT_TRUE(send(10 * limits::kWindowRecords));
+  EXPECT_FALSE(send(10 * limits::kWindowRecords + 1));
 }
 
 TEST_F(SessionsTest, WhatIsNoMessageIsCounted) {

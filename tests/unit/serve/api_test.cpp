@@ -212,6 +212,7 @@ TEST_F(ApiTest, WhatChangesSomethingNeedsTheToken) {
   EXPECT_THAT(closed_, testing::IsEmpty());
   close.authorization = "Bearer sixteen-characters";
   EXPECT_EQ(answer(close).status, 200U);
+  EXPECT_EQ(answer({.method = "DELETE", .target = "/api/v1/runs/job"}).status, 401U);
 }
 
 TEST_F(ApiTest, FromOtherMachinesEverythingButHealthNeedsTheToken) {
@@ -230,6 +231,7 @@ TEST_F(ApiTest, FromOtherMachinesEverythingButHealthNeedsTheToken) {
                                                         {"GET", "/api/v1/events"},
                                                         {"POST", "/api/v1/report"},
                                                         {"POST", "/api/v1/runs/job/close"},
+                                                        {"DELETE", "/api/v1/runs/job"},
                                                         {"GET", "/api/v1/runs/none"},
                                                         {"GET", "/nothing"},
                                                         {"GET", "/%zz"},

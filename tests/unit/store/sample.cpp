@@ -207,6 +207,7 @@ std::string describe(const core::SourceRow& row) {
   out << row.key << " " << row.run << " " << row.rank << " " << row.id << " " << row.host << " " << row.origin
       << " " << row.pid << " " << row.started_unix_ms << " " << row.committed_seq << " " << row.base_offset
       << " " << row.attempt_offset << " " << row.attempt << " " << row.gone << " " << row.counts;
+  for (const core::SeqRange& range : row.lost) out << " lost " << range.first << "-" << range.last;
   return out.str();
 }
 

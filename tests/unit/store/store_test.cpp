@@ -127,7 +127,8 @@ core::Writes everything(test::Sample& sample) {
                                 .late = 4,
                                 .rejected = 5,
                                 .dropped = 6,
-                                .invalid_values = 7}},
+                                .invalid_values = 7},
+                     .lost = {{40, 44}, {46, 46}}},
                     {.key = 9, .run = 2, .id = "d"}};
   return writes;
 }
@@ -271,11 +272,11 @@ TEST_F(StoreTest, TheWalIsBoundedAndCutBackOnceNoReaderHoldsIt) {
     const Transaction held(reader, Transaction::Kind::read);
     ASSERT_EQ(reader.integer("SELECT count(*) FROM steps"), 0);
     for (int i = 0; i < 20; ++i) commit_4_mib();
-    EXPECT_GT(store.sizes().wal_bytes, static_cast<std::uintmax_t>(Store::kWalBytes));
+    EXPECT_GT(store.sizes().wal_bytes, static_cast<std::uintmax_t>(StoreOptions().wal_bytes));
     EXPECT_EQ(reader.integer("SELECT count(*) FROM steps"), 0) << "it sees what it saw at first";
   }
   for (int i = 0; i < 3; ++i) commit_4_mib();
-  EXPECT_LE(store.sizes().wal_bytes, static_cast<std::uintmax_t>(Store::kWalBytes));
+  EXPECT_LE(store.sizes().wal_bytes, static_cast<std::uintmax_t>(StoreOptions().wal_bytes));
   EXPECT_GT(store.sizes().database_bytes, 1'000'000U);
   EXPECT_GT(store.sizes().free_bytes, 0U);
 }

@@ -114,7 +114,7 @@ TEST_F(WriterTest, AbsentAndUnknownAreNullAndNeverZero) {
                   "last_wall_ms IS NULL AND last_wall_state = 'absent' AND records = 0"),
             1);
   EXPECT_EQ(count("rank_settings"), 0);
-  EXPECT_EQ(count("sources WHERE host IS NULL AND origin IS NULL AND attempt IS NULL"), 1);
+  EXPECT_EQ(count("sources WHERE host IS NULL AND origin IS NULL AND attempt IS NULL AND lost IS NULL"), 1);
   EXPECT_EQ(
       count(
           "steps WHERE missing IS NULL AND tags IS NULL AND wall_present = 0 AND wall_min_ms IS NULL AND "

@@ -1,0 +1,164 @@
+#include "daemon/store/retention.h"
+
+#include <limits>
+#include <utility>
+
+#include "daemon/store/rows.h"
+
+namespace laggard::store {
+namespace {
+
+constexpr Step kFirst = std::numeric_limits<Step>::min();
+constexpr Step kLast = std::numeric_limits<Step>::max();
+
+// The oldest step of each attempt from a level's floor on, when it came, and when the attempt's last record
+// did.
+std::string oldest(const char* floor) {
+  return std::string(
+             "SELECT a.attempt_id, s.step, s.first_received_unix_ms, a.last_received_unix_ms FROM attempts a "
+             "JOIN steps s ON s.attempt_id = a.attempt_id AND s.step = "
+             "(SELECT min(step) FROM steps WHERE attempt_id = a.attempt_id AND step >= coalesce(a.") +
+         floor + ", " + std::to_string(kFirst) + "))";
+}
+
+}  // namespace
+
+Retention::Retention(Database& database, RetentionLimits limits)
+    : database_(database),
+      limits_(limits),
+      oldest_records_(database, oldest("records_from")),
+      oldest_steps_(database, oldest("summaries_from")),
+      newest_to_go_(database,
+                    "SELECT step FROM steps WHERE attempt_id = ? ORDER BY step DESC LIMIT 1 OFFSET ?"),
+      walk_(database,
+            "SELECT s.step, s.state, s.first_received_unix_ms, length(b.records) FROM steps s "
+            "LEFT JOIN blocks b ON b.attempt_id = s.attempt_id AND b.step = s.step "
+            "WHERE s.attempt_id = ? AND s.step >= ? ORDER BY s.step"),
+      old_runs_(database,
+                "SELECT run_id FROM attempts GROUP BY run_id HAVING max(last_received_unix_ms) < ? "
+                "ORDER BY max(last_received_unix_ms) LIMIT 1"),
+      deleted_(database, "SELECT attempt_id FROM deletions LIMIT 1"),
+      delete_blocks_(database, "DELETE FROM blocks WHERE attempt_id = ? AND step <= ?"),
+      delete_stages_(database, "DELETE FROM step_stages WHERE attempt_id = ? AND step <= ?"),
+      delete_steps_(database, "DELETE FROM steps WHERE attempt_id = ? AND step <= ?"),
+      delete_names_(database, "DELETE FROM stages WHERE attempt_id = ?"),
+      forget_(database, "DELETE FROM deletions WHERE attempt_id = ?") {}
+
+Upkeep Retention::next(core::UnixMs now) {
+  Upkeep upkeep{.expiry = std::nullopt, .run = std::nullopt, .more = delete_some()};
+  // What a deleted run gives back may be enough.
+  const bool full = !upkeep.more && is_full();
+  // A run that fills the disk may be younger than the last look.
+  const bool nothing_known = full && records_.empty() && summaries_.empty();
+  if (!looked_at_.has_value() || now - *looked_at_ >= (nothing_known ? kLookWhenFullMs : kLookEveryMs))
+    look(now);
+  upkeep.expiry = take(records_, true, limits_.records_ms, full, now);
+  if (!upkeep.expiry.has_value()) upkeep.expiry = take(summaries_, false, limits_.summaries_ms, full, now);
+  if (upkeep.expiry.has_value()) return upkeep;
+  if (!full && limits_.summaries_ms == 0) return upkeep;
+  const std::int64_t keep_ms = full ? kOverAfterMs : limits_.summaries_ms;
+  Rows rows = old_runs_.query(now - keep_ms);
+  if (rows.next()) upkeep.run = rows.integer();
+  return upkeep;
+}
+
+void Retention::look(core::UnixMs now) {
+  looked_at_ = now;
+  for (const auto& [level, statement] :
+       {std::pair(&records_, &oldest_records_), {&summaries_, &oldest_steps_}}) {
+    level->clear();
+    Rows rows = statement->query();
+    while (rows.next()) {
+      Candidate candidate{.attempt = rows.integer(), .first = rows.integer()};
+      const core::UnixMs received = rows.integer();
+      candidate.last_received = rows.integer();
+      level->emplace(received, candidate);
+    }
+  }
+}
+
+bool Retention::is_full() {
+  if (limits_.max_bytes == 0) return false;
+  const std::int64_t pages =
+      database_.integer("PRAGMA page_count") - database_.integer("PRAGMA freelist_count");
+  return static_cast<std::uint64_t>(pages * database_.integer("PRAGMA page_size")) > limits_.max_bytes;
+}
+
+// The oldest slice of a level that is too old, or that has to make room.
+std::optional<core::Expiry> Retention::take(ByAge& from, bool records, std::int64_t keep_ms, bool full,
+                                            core::UnixMs now) {
+  const core::UnixMs too_old = keep_ms > 0 ? now - keep_ms : std::numeric_limits<core::UnixMs>::min();
+  while (!from.empty() && (full || from.begin()->first < too_old)) {
+    Candidate candidate = from.extract(from.begin()).mapped();
+    const bool over = candidate.last_received < now - kOverAfterMs;
+    const Slice slice = slice_of(candidate.attempt, candidate.first, records && over ? 1 : kNewestKept,
+                                 full ? std::nullopt : std::optional(too_old));
+    if (!slice.end.has_value()) continue;
+    candidate.first = *slice.end;
+    if (slice.next_received.has_value()) from.emplace(*slice.next_received, candidate);
+    core::Expiry expiry{.attempt = candidate.attempt, .records_from = slice.end};
+    if (!records) {
+      expiry.summaries_from = slice.end;
+      expiry.steps = slice.steps;
+    }
+    return expiry;
+  }
+  return std::nullopt;
+}
+
+// Steps from `first` on that go together: not the newest `kept`, and with `before` only those that came
+// earlier.
+Retention::Slice Retention::slice_of(core::AttemptId attempt, Step first, std::int64_t kept,
+                                     std::optional<core::UnixMs> before) {
+  std::optional<Step> last;
+  {
+    Rows rows = newest_to_go_.query(attempt, kept);
+    if (rows.next()) last = rows.integer();
+  }
+  Slice slice;
+  std::optional<Step> counted;
+  std::size_t steps = 0, bytes = 0;
+  Rows rows = walk_.query(attempt, first);
+  while (last.has_value() && rows.next()) {
+    const Step step = rows.integer();
+    const core::StepState state = read_step_state(rows);
+    const core::UnixMs received = rows.integer();
+    if (counted != step) {
+      const bool enough = steps == kSliceSteps || bytes >= kSliceBytes;
+      if (step > *last || enough || state == core::StepState::open ||
+          received >= before.value_or(received + 1)) {
+        if (counted.has_value()) slice.next_received = received;
+        break;
+      }
+      counted = step;
+      ++steps;
+      ++slice.steps[state];
+    }
+    bytes += rows.as<std::size_t>();
+  }
+  if (counted.has_value() && *counted < kLast) slice.end = *counted + 1;
+  return slice;
+}
+
+bool Retention::delete_some() {
+  std::optional<core::AttemptId> attempt;
+  {
+    Rows rows = deleted_.query();
+    if (rows.next()) attempt = rows.integer();
+  }
+  if (!attempt.has_value()) return false;
+  const Slice slice = slice_of(*attempt, kFirst, 0, std::nullopt);
+  Transaction transaction(database_, Transaction::Kind::write);
+  const Step last = slice.next_received.has_value() ? *slice.end - 1 : kLast;
+  delete_blocks_.run(*attempt, last);
+  delete_stages_.run(*attempt, last);
+  delete_steps_.run(*attempt, last);
+  if (last == kLast) {
+    delete_names_.run(*attempt);
+    forget_.run(*attempt);
+  }
+  transaction.commit();
+  return true;
+}
+
+}  // namespace laggard::store

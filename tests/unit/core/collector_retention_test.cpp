@@ -1,0 +1,158 @@
+// What the collector lets go, and what it makes of records that come after that.
+#include "daemon/base/limits.h"
+#include "tests/unit/core/collector_fixture.h"
+
+namespace laggard::core {
+namespace {
+
+class CollectorRetentionTest : public CollectorTest {
+ protected:
+  // Steps 1 to 40 of two ranks, complete and durable.
+  CollectorRetentionTest() {
+    for (Rank rank = 0; rank < 2; ++rank) {
+      sources.emplace_back(*collector, "job", rank, "source" + std::to_string(rank));
+      sources.back().hello(now);
+      sources.back().config(R"({"world_size":2})", 2, now);
+    }
+    for (Step step = 1; step <= 40; ++step) {
+      for (test::TestSource& source : sources) source.send(record_of(source, step), now);
+      commit();
+    }
+  }
+  test::TestRecord record_of(const test::TestSource& source, Step step, double wall = 100) {
+    return record(&source == &sources[0] ? 0 : 1, step, wall);
+  }
+  bool expire(std::optional<Step> records_from, std::optional<Step> summaries_from = std::nullopt) {
+    const Expiry expiry{.attempt = view()->id,
+                        .records_from = records_from,
+                        .summaries_from = summaries_from,
+                        .steps = {{StepState::complete, summaries_from.value_or(1) - 1}}};
+    return collector->expire(expiry);
+  }
+
+  std::vector<test::TestSource> sources;
+};
+
+TEST_F(CollectorRetentionTest, WhatExpiresIsGivenToTheStoreAndShown) {
+  ASSERT_TRUE(expire(11, 6));
+  EXPECT_EQ(view()->records_from, 11);
+  EXPECT_EQ(view()->summaries_from, 6);
+  EXPECT_EQ(view()->steps_by_state.at(StepState::complete), 35U);
+  commit();
+  EXPECT_EQ(archive.blocks.begin()->first.second, 11);
+  EXPECT_EQ(archive.views.begin()->first.second, 6);
+  EXPECT_FALSE(expire(11, 6)) << "nothing new";
+  EXPECT_FALSE(expire(7)) << "what has gone does not come back";
+  restart();
+  EXPECT_EQ(view()->records_from, 11);
+  EXPECT_EQ(view()->summaries_from, 6);
+}
+
+TEST_F(CollectorRetentionTest, ACommitThatFailsGivesItAgain) {
+  ASSERT_TRUE(expire(11));
+  EXPECT_EQ(collector->collect(now, 0).expired.size(), 1U);
+  collector->not_committed();
+  EXPECT_EQ(collector->collect(now, 0).expired.size(), 1U);
+  collector->committed();
+  EXPECT_EQ(collector->collect(now, 0).expired.size(), 0U);
+}
+
+TEST_F(CollectorRetentionTest, AStepThatIsStillToBeWrittenKeepsAllFromGoing) {
+  sources[0].send(record_of(sources[0], 41), now);
+  EXPECT_FALSE(expire(42));
+  EXPECT_TRUE(expire(41)) << "an open step ends what may go, it is not in it";
+}
+
+// A summary of two ranks must not become one of the rank whose file was read again.
+TEST_F(CollectorRetentionTest, AFileReadAgainIsRejectedBelowAndDuplicateFromThereOn) {
+  ASSERT_TRUE(expire(11));
+  commit();
+  sources[1].bye(false, now);
+  test::TestSource again(*collector, "job", 1, "source1-later");
+  again.hello(now);
+  again.config(R"({"world_size":2})", 2, now);
+  for (Step step = 1; step <= 40; ++step) again.send(record(1, step, 100), now);
+  commit();
+  const auto attempt = view();
+  EXPECT_EQ(attempt->attempt, 1U);
+  EXPECT_EQ(attempt->counts.rejected, 10U);
+  EXPECT_EQ(attempt->counts.duplicate, 1U + 30U);
+  EXPECT_EQ(archive.views.at({attempt->id, 5}).breakdown.present, 2U);
+  ASSERT_EQ(attempt->warnings.size(), 1U);
+  EXPECT_NE(attempt->warnings[0].find("before 11"), std::string::npos);
+}
+
+TEST_F(CollectorRetentionTest, AJobThatGoesOnFromAnExpiredStepBeginsTheNextAttempt) {
+  ASSERT_TRUE(expire(11));
+  commit();
+  sources[0].send(record_of(sources[0], 5, 101), now);
+  commit();
+  EXPECT_EQ(view()->attempt, 2U);
+  EXPECT_EQ(view()->counts.stored, 1U);
+  EXPECT_EQ(view(1)->counts.rejected, 0U);
+}
+
+TEST_F(CollectorRetentionTest, TheSameHoldsForASourceKnownFromBeforeARestart) {
+  ASSERT_TRUE(expire(11));
+  commit();
+  restart();
+  test::TestSource same(*collector, "job", 0, "source0");
+  same.next_seq = same.hello(now, true).committed_seq + 1;
+  same.send(record(0, 5, 101), now);
+  EXPECT_EQ(view()->attempt, 2U);
+}
+
+TEST_F(CollectorRetentionTest, ARunThatIsStillFedIsNotDeleted) {
+  EXPECT_EQ(collector->delete_run("job"), Collector::Deleted::still_fed);
+  EXPECT_EQ(collector->delete_run("other"), Collector::Deleted::no_such_run);
+  for (test::TestSource& source : sources) source.bye(true, now);
+  EXPECT_EQ(collector->delete_run("job"), Collector::Deleted::deleted);
+  EXPECT_TRUE(collector->snapshot(now, {})->runs.empty());
+  EXPECT_FALSE(collector->knows(sources[0].key()));
+  const Writes writes = collector->collect(now, 0);
+  EXPECT_EQ(writes.deleted.runs, std::vector<RunId>{1});
+  EXPECT_TRUE(writes.sources.empty());
+}
+
+TEST_F(CollectorRetentionTest, ADeletionIsGivenAgainUntilItIsDurable) {
+  for (test::TestSource& source : sources) source.bye(true, now);
+  collector->delete_run("job");
+  EXPECT_EQ(collector->collect(now, 0).deleted.runs.size(), 1U);
+  collector->not_committed();
+  EXPECT_EQ(collector->collect(now, 0).deleted.runs.size(), 1U);
+  collector->committed();
+  EXPECT_TRUE(collector->collect(now, 0).empty());
+}
+
+TEST_F(CollectorRetentionTest, TheNameIsFreeForARunOfItsOwn) {
+  for (test::TestSource& source : sources) source.bye(true, now);
+  collector->delete_run("job");
+  test::TestSource fresh(*collector, "job", 0, "fresh");
+  fresh.hello(now);
+  fresh.send(record(0, 1, 55), now);
+  EXPECT_EQ(view()->counts.stored, 1U);
+  EXPECT_EQ(view()->counts.duplicate, 0U);
+  EXPECT_NE(view()->id, 1);
+}
+
+TEST_F(CollectorRetentionTest, OfManySourcesOfARankTheOldestAreForgottenAndStayCounted) {
+  const std::uint64_t stored = view()->counts.stored;
+  for (int start = 0; start < 100; ++start) {
+    test::TestSource again(*collector, "job", 0, "start" + std::to_string(start));
+    again.hello(now, true);
+    again.send(record(0, 41 + start, 100), now);
+    again.bye(false, now);
+    const Writes writes = collector->collect(now, 0);
+    archive.commit(writes);
+    for (const SourceKey key : writes.deleted.sources) archive.sources.erase(key);
+    collector->committed();
+  }
+  EXPECT_EQ(archive.sources.size(), limits::kMaxSourcesPerRank + 1);
+  EXPECT_EQ(view()->counts.stored, stored + 100);
+  restart();
+  EXPECT_EQ(view()->counts.stored, stored + 100);
+  EXPECT_EQ(view()->attempt, 1U);
+}
+
+}  // namespace
+}  // namespace laggard::core
