@@ -83,6 +83,13 @@ const std::vector<Setting>& settings() {
                    "Where agents connect to. Default tcp://127.0.0.1:17600; port 0 takes a free one",
                    &Config::ingest),
       text_setting("http", "Where the CLI, curl and Prometheus ask. Default 127.0.0.1:17601", &Config::http),
+      text_setting("ingest_key",
+                   "File of the collector's secret key (laggard keys new): agents then need a key that is on "
+                   "the allow-list, and what they send is encrypted. Default: none, agents need no key",
+                   &Config::ingest_key),
+      text_setting("allow_list",
+                   "The keys that agents may have (laggard keys allow). Default keys/allowed.jsonl in --data",
+                   &Config::allow_list),
       text_setting(
           "http_token_file",
           "File with the token that HTTP requests need: all from other machines, and those that change "
@@ -202,10 +209,11 @@ void check_forms(const Config& config) {
 
 void check_addresses(const Config& config) {
   check_forms(config);
-  if (!config.allow_remote && !is_loopback(config.ingest))
+  if (!config.allow_remote && !is_loopback(config.ingest) && config.ingest_key.empty())
     throw Error(config.ingest +
                 " can be reached from other machines, and nothing there is encrypted or asks for a "
-                "password: use 127.0.0.1 and a tunnel, or say --allow-remote true on a network you trust");
+                "password: use 127.0.0.1 and a tunnel, have agents need a key (--ingest-key), or say "
+                "--allow-remote true on a network you trust");
 }
 
 /// Beyond loopback a token is asked for; without TLS everybody on the way can read it.

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "daemon/app/engine.h"
+#include "daemon/app/ingest_security.h"
 #include "daemon/app/stored_history.h"
 #include "daemon/base/limits.h"
 #include "daemon/base/secret_file.h"
@@ -66,12 +67,13 @@ void keep_freed_memory() {
 struct Daemon::Parts {
   explicit Parts(const Config& config)
       : data(config.data),
+        security(ingest_security(config)),
         store(config.data, store_options(config.retention)),
         restored(store.restore()),
         archive(store.database_path()),
         collector_id(restored.collector_id),
         queue(limits::kEngineQueueBatches),
-        ingest(config.ingest, collector_id, queue, unix_now),
+        ingest(config.ingest, collector_id, queue, unix_now, security),
         engine(config.alignment, std::move(restored), store, archive, queue, unix_now),
         service(facts()),
         scheme(config.http_tls_cert.empty() ? "http://" : "https://"),
@@ -96,6 +98,7 @@ struct Daemon::Parts {
   }
 
   std::string data;
+  std::optional<ingest::Security> security;
   store::Store store;
   core::Restored restored;
   store::Archive archive;
