@@ -12,6 +12,7 @@
 
 #include "agent/asked_files.h"
 #include "agent/collector_link.h"
+#include "agent/connection_log.h"
 #include "agent/file_feed.h"
 #include "agent/file_watch.h"
 #include "agent/session.h"
@@ -30,8 +31,7 @@ constexpr auto kPollInterval = 250ms;  // of files without inotify
 constexpr auto kLookInterval = 1s;     // of files with it, and of patterns
 constexpr auto kCheckpointInterval = 1s;
 constexpr auto kTick = 250ms;
-constexpr auto kByeLinger = 2s;    // to be said and answered; a collector that hangs costs no more
-constexpr auto kWarnWithout = 1s;  // without a collector, before that is worth a line
+constexpr auto kByeLinger = 2s;  // to be said and answered; a collector that hangs costs no more
 
 class Delivery {
  public:
@@ -62,6 +62,7 @@ class Delivery {
   void check_collector(std::uint32_t channel);
   void note_changes(Time now);
   bool read_files(Time now);
+  std::size_t room_of(const Followed& followed) const;
   void note_problem(Followed& followed);
   void send(Time now);
   void keep_progress(Time now);
@@ -75,6 +76,7 @@ class Delivery {
 
   const DeliveryOptions& options_;
   CollectorLink link_;
+  ConnectionLog log_;
   FileWatch watch_;
   SourceFactory sources_;
   std::optional<ProgressStore> progress_;
@@ -84,12 +86,13 @@ class Delivery {
   Time last_heard_ = started_;
   Time next_expansion_{}, next_checkpoint_{}, next_progress_{};
   std::optional<Time> stopping_since_;
-  bool reached_ = false, warned_ = false, greeted_ = false, looked_for_files_ = false;
+  bool reached_ = false, looked_for_files_ = false;
 };
 
 Delivery::Delivery(const DeliveryOptions& options)
     : options_(options),
-      link_(options.collector),
+      link_(options.collector, options.keys),
+      log_(options.collector, options.keys),
       watch_(options.poll || options.once),
       sources_(options.run, options.stages) {
   if (!options.once && !options.state_directory.empty())
@@ -193,14 +196,21 @@ void Delivery::note_changes(Time now) {
   if (!options_.once) add_files();
 }
 
+// A record takes less room in the window than its line does in the file.
+std::size_t Delivery::room_of(const Followed& followed) const {
+  const std::size_t share = limits::kWindowBytes / files_.size(), held = followed.feed->window_bytes();
+  return share - std::min(share, held);
+}
+
 // True when more can be read at once.
 bool Delivery::read_files(Time now) {
   bool more = false;
   for (auto& [path, followed] : files_) {
     if (followed.finished || (!followed.unread && now < followed.look_at)) continue;
-    if (followed.feed->window_bytes() >= limits::kWindowBytes / files_.size()) continue;
+    const std::size_t room = room_of(followed);
+    if (room == 0) continue;
     if (files_.contains(base_of(path))) followed.feed->keep_to_file();
-    followed.unread = followed.feed->pump();
+    followed.unread = followed.feed->pump(std::min(room, FileFeed::kBytesPerPump));
     note_problem(followed);
     if (!followed.unread && options_.once) {
       followed.feed->finish();
@@ -253,21 +263,11 @@ void Delivery::keep_progress(Time now) {
 
 void Delivery::note_connection(Time now) {
   while (const auto event = link_.next_event()) {
-    if (*event == CollectorLink::Event::connected) {
-      if (warned_ || !greeted_) spdlog::info("connected to the collector at {}", options_.collector);
-      warned_ = false;
-      greeted_ = true;
-      continue;
-    }
+    log_.note(*event, link_.refusal());
+    if (*event == CollectorLink::Event::connected) continue;
     for (auto& [channel, entry] : sessions_) entry.first.on_disconnect();
-    if (!warned_)
-      spdlog::warn("lost the collector at {}; delivering again when it is back", options_.collector);
-    warned_ = true;
   }
-  if (!link_.is_connected() && !warned_ && now - started_ > kWarnWithout) {
-    spdlog::warn("no collector at {} yet; delivering when it comes", options_.collector);
-    warned_ = true;
-  }
+  if (!link_.is_connected()) log_.note_absence(now - started_);
 }
 
 void Delivery::note_stop(Time now) {
@@ -353,7 +353,8 @@ DeliveryReport Delivery::run() {
 void Delivery::wait(Time now) {
   Time wake = now + kTick;
   for (const auto& [path, followed] : files_)
-    if (!followed.finished && !followed.unread) wake = std::min(wake, followed.look_at);
+    if (!followed.finished && !followed.unread && room_of(followed) > 0)
+      wake = std::min(wake, followed.look_at);
   const bool gathering = wake - now <= kGather;
   const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(std::max(wake - now, Clock::duration(0)));
   link_.wait(std::array{gathering ? -1 : watch_.fd(), stopping_since_ ? -1 : options_.stop_fd}, timeout);
@@ -372,7 +373,9 @@ void Delivery::tell_progress(Time now) {
 }
 
 DeliveryReport Delivery::report() const {
-  DeliveryReport out{.files = {}, .collector_reached = reached_ || sessions_.empty()};
+  DeliveryReport out{.files = {},
+                     .collector_reached = reached_ || sessions_.empty(),
+                     .no_connection = link_.is_connected() ? "" : log_.sentence(link_.refusal())};
   for (const auto& [path, followed] : files_) {
     FileReport& file = out.files.emplace_back();
     file = {.path = path,

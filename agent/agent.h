@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "agent/messages.h"
 #include "daemon/base/profile.h"
 #include "daemon/base/record.h"
+#include "daemon/keys/key.h"
 
 namespace laggard::agent {
 
@@ -22,7 +24,8 @@ struct DeliveryProgress {
 };
 
 struct DeliveryOptions {
-  std::string collector;  ///< "tcp://127.0.0.1:17600"
+  std::string collector;               ///< "tcp://127.0.0.1:17600"
+  std::optional<keys::PeerKeys> keys;  ///< for a collector that wants them
   std::string run;
   std::vector<std::string> files;  ///< paths and, when following, glob patterns
   bool once = false;               ///< to the end of the files and no further, always from their start
@@ -59,6 +62,7 @@ struct FileReport {
 struct DeliveryReport {
   std::vector<FileReport> files;
   bool collector_reached = false;  ///< false when there was something to deliver and nobody answered
+  std::string no_connection;       ///< what stood between the two at the end, as far as it is known, or ""
   std::uint64_t undelivered() const;
 };
 

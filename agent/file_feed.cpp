@@ -13,9 +13,6 @@
 namespace laggard::agent {
 namespace {
 
-// So that each of many files has its turn, and a window never grows by much more at once.
-constexpr std::size_t kBytesPerPump = std::size_t{1} << 20;
-
 std::string random_id() {
   std::random_device random;
   std::string id;
@@ -81,10 +78,10 @@ bool FileFeed::full() const {
   return std::ranges::any_of(ranks_, [](const auto& entry) { return entry.second.source->full(); });
 }
 
-bool FileFeed::pump() {
+bool FileFeed::pump(std::size_t most) {
   std::size_t bytes = 0;
   bool at_end = false;
-  while (bytes < kBytesPerPump && !full() && !at_end) {
+  while (bytes < most && !full() && !at_end) {
     if (const auto line = follower_.next()) {
       take(*line);
       bytes += line->text.size() + 1;

@@ -43,9 +43,11 @@ class FileFeed {
 
   /// Goes on where an earlier agent stopped; false when the file is no longer what it was.
   [[nodiscard]] bool resume(const FileProgress& progress);
-  /// Reads up to 1 MiB of lines and closes the batches begun. True when it stopped for that or for a full
-  /// window: more lines may be there.
-  bool pump();
+  /// So that each of many files has its turn.
+  static constexpr std::size_t kBytesPerPump = std::size_t{1} << 20;
+  /// Reads up to so many bytes of lines, at least one line, and closes the batches begun. True when it
+  /// stopped for that or for a full window: more lines may be there.
+  bool pump(std::size_t most = kBytesPerPump);
   /// True when a window is full: nothing is read until more is committed.
   bool full() const;
   /// Takes the unfinished last line for a whole one; the file will not grow any more.

@@ -12,6 +12,7 @@
 #include "agent/report.h"
 #include "daemon/base/error.h"
 #include "daemon/base/limits.h"
+#include "daemon/keys/key_file.h"
 
 namespace {
 
@@ -21,6 +22,7 @@ constexpr const char* kExamples = R"(Examples:
   laggard-agent --run mine /logs/rank*.jsonl          follow the files of a job on this host
   laggard-agent --run mine '/logs/rank*.jsonl'        the same, files that appear later too
   laggard-agent --run old --once /logs/rank0.jsonl    deliver a finished file and exit
+  laggard-agent --key node1.secret --collector-key collector.pub --run mine /logs/rank*.jsonl
 
 Files are followed until SIGTERM or SIGINT; what is there then is delivered within 2 s. At its end the agent
 prints what became of every line. Progress is kept in $LAGGARD_STATE_DIR, else in
@@ -31,6 +33,7 @@ Exit codes: 0 fine, 1 failed, 2 usage or a file that --once cannot read, 3 colle
 struct Arguments {
   laggard::agent::DeliveryOptions delivery;
   std::string profile, output = "text", log_level = "info";
+  std::string key, collector_key;
 };
 
 void declare(CLI::App& app, Arguments& arguments) {
@@ -52,6 +55,10 @@ void declare(CLI::App& app, Arguments& arguments) {
                    ? std::string()
                    : "a run's name has 1 to " + std::to_string(laggard::limits::kMaxRunNameBytes) + " bytes";
       });
+  app.add_option("--key", arguments.key, "file of this agent's secret key, for a collector that wants keys")
+      ->envname("LAGGARD_KEY");
+  app.add_option("--collector-key", arguments.collector_key, "the collector's public key, or its file")
+      ->envname("LAGGARD_COLLECTOR_KEY");
   app.add_flag("--once", delivery.once, "deliver the files as they are, from their start, and exit");
   app.add_option("--profile", arguments.profile, "job profile (TOML) whose stages are told to the collector")
       ->check(CLI::ExistingFile);
@@ -79,6 +86,7 @@ int run(Arguments& arguments) {
   spdlog::set_default_logger(spdlog::stderr_logger_st("laggard-agent"));
   spdlog::set_level(spdlog::level::from_str(arguments.log_level));
   laggard::agent::DeliveryOptions& delivery = arguments.delivery;
+  delivery.keys = laggard::keys::read_peer_keys(arguments.key, arguments.collector_key);
   if (!arguments.profile.empty())
     delivery.stages = laggard::agent::stages_of(laggard::load_profile(arguments.profile));
   delivery.state_directory = laggard::agent::ProgressStore::default_directory();

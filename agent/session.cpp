@@ -3,6 +3,7 @@
 namespace laggard::agent {
 
 std::optional<std::string> Session::next_message(Time now) {
+  if (state_ == State::refused && now - refused_at_ >= kRefusedInterval) state_ = State::closed;
   if (state_ == State::refused || collector_forgot_) return std::nullopt;
   if (is_owed_and_silent(now)) state_ = State::closed;
   if (state_ == State::closed && (!last_hello_ || now - *last_hello_ >= kHelloInterval)) {
@@ -40,12 +41,13 @@ void Session::on(const Welcome& welcome, Time) {
   collector_forgot_ = !source_.on_welcome(welcome);
 }
 
-void Session::on(const Reject& reject, Time) {
+void Session::on(const Reject& reject, Time now) {
   if (reject.hello_again) {
     if (state_ == State::open) state_ = State::closed;
     return;
   }
   state_ = State::refused;
+  refused_at_ = now;
   source_.on_refusal();
   refusal_ = reject.reason.empty() ? "refused without a reason" : reject.reason;
 }

@@ -22,6 +22,8 @@ class Session {
   static constexpr std::chrono::seconds kSilence{6};
   /// A session that was told to say Hello again does so at most this often.
   static constexpr std::chrono::seconds kHelloInterval{1};
+  /// A source that was refused is offered again after so long: its key, or its name, may be allowed by then.
+  static constexpr std::chrono::seconds kRefusedInterval{30};
 
   /// `lines` go out with the heartbeats of a file's first source; null for its others.
   Session(RankSource& source, const LineCounts* lines) : source_(source), lines_(lines) {}
@@ -61,7 +63,7 @@ class Session {
   State state_ = State::closed;
   std::optional<Time> last_hello_;
   Time owed_since_{};  // when the session began to wait, or heard something while it waited
-  Time last_heartbeat_{};
+  Time last_heartbeat_{}, refused_at_{};
   int acks_without_progress_ = 0;
   std::string refusal_, collector_id_;
   bool collector_forgot_ = false;

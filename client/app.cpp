@@ -23,6 +23,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_export(app, context);
   add_close(app, context);
   add_delete(app, context);
+  add_keys(app, context);
 }
 
 void set_up(CLI::App& app, Context& context) {

@@ -72,5 +72,6 @@ void add_import(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
 void add_delete(CLI::App& app, Context& context);
 void add_close(CLI::App& app, Context& context);
+void add_keys(CLI::App& app, Context& context);
 
 }  // namespace laggard::client

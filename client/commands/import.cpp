@@ -9,10 +9,12 @@
 #include "agent/agent.h"
 #include "agent/utf8.h"
 #include "client/commands/commands.h"
+#include "client/http/url.h"
 #include "client/render/json_text.h"
 #include "client/render/number.h"
 #include "client/render/text.h"
 #include "client/views/views.h"
+#include "daemon/keys/key_file.h"
 
 namespace laggard::client {
 namespace {
@@ -20,6 +22,7 @@ namespace {
 struct ImportOptions {
   std::string run;
   std::string profile;
+  std::string key, collector_key;
   std::vector<std::string> files;
 };
 
@@ -119,6 +122,8 @@ View view_of(const agent::DeliveryReport& report, const std::vector<std::string>
 
 // What is wrong with the delivery as a whole, if anything.
 std::optional<Failure> trouble_of(const agent::DeliveryReport& report, const std::string& ingest) {
+  if (!report.collector_reached && !report.no_connection.empty())
+    return Failure(ExitCode::unreachable, report.no_connection);
   if (!report.collector_reached) {
     return Failure(ExitCode::unreachable,
                    "the collector takes no records at " + ingest + ": is that address reachable from here?");
@@ -137,14 +142,30 @@ std::optional<Failure> trouble_of(const agent::DeliveryReport& report, const std
       std::to_string(unacknowledged) + " records were not acknowledged; importing again stores each once");
 }
 
+// Where records go, as the collector says. One that listens at every address is where it was asked.
+std::string ingest_address(const Collector& collector, const std::string& asked_at) {
+  const std::string address = text(at(collector.get("/api/v1/status"), "ingest"));
+  for (const std::string_view every : {"tcp://0.0.0.0:", "tcp://[::]:"}) {
+    if (!address.starts_with(every)) continue;
+    Endpoint endpoint = parse_endpoint(asked_at);
+    endpoint.port = address.substr(every.size());
+    return "tcp://" + host_field(endpoint);
+  }
+  return address;
+}
+
 void import_files(Context& context, const ImportOptions& options) {
   if (!agent::is_utf8(options.run)) throw Failure(ExitCode::usage, "the run's name is not UTF-8");
-  const Collector collector = context.collector();
   agent::DeliveryOptions delivery;
-  delivery.collector = text(at(collector.get("/api/v1/status"), "ingest"));
+  delivery.collector = ingest_address(context.collector(), context.address);
   delivery.run = options.run;
   delivery.files = options.files;
   delivery.once = true;
+  try {
+    delivery.keys = keys::read_peer_keys(options.key, options.collector_key);
+  } catch (const Error& error) {
+    throw Failure(ExitCode::usage, error.what());
+  }
   if (!options.profile.empty()) delivery.stages = agent::stages_of(read_profile(options.profile));
   const bool progress = context.console.terminal().redraws;
   if (progress) {
@@ -185,6 +206,10 @@ void add_import(CLI::App& app, Context& context) {
   command->add_option("--run", options->run, "The run they belong to")->required();
   command->add_option("--profile", options->profile, "TOML file that says how stages nest")
       ->check(CLI::ExistingFile);
+  command->add_option("--key", options->key, "File of a secret key, for a collector that wants keys")
+      ->envname("LAGGARD_KEY");
+  command->add_option("--collector-key", options->collector_key, "The collector's public key, or its file")
+      ->envname("LAGGARD_COLLECTOR_KEY");
   command->add_option("files", options->files, "JSONL files")->required()->check(CLI::ExistingFile);
   command->callback([&context, options] { import_files(context, *options); });
 }

@@ -83,6 +83,13 @@ const std::vector<Setting>& settings() {
                    "Where agents connect to. Default tcp://127.0.0.1:17600; port 0 takes a free one",
                    &Config::ingest),
       text_setting("http", "Where the CLI, curl and Prometheus ask. Default 127.0.0.1:17601", &Config::http),
+      text_setting("ingest_key",
+                   "File of the collector's secret key (laggard keys new): agents then need a key that is on "
+                   "the allow-list, and what they send is encrypted. Default: none, agents need no key",
+                   &Config::ingest_key),
+      text_setting("allow_list",
+                   "The keys that agents may have (laggard keys allow). Default keys/allowed.jsonl in --data",
+                   &Config::allow_list),
       {"allow_remote",
        "true: take an --ingest or --http address beyond this machine, without encryption or passwords. "
        "Default false",
@@ -175,13 +182,19 @@ void check_forms(const Config& config) {
     throw Error("http is \"" + config.http + "\", which is no address; one is like 127.0.0.1:17601");
 }
 
+/// Keys guard the one address, whoever can reach it.
+bool needs_key(const Config& config, const std::string& address) {
+  return address == config.ingest && !config.ingest_key.empty();
+}
+
 void check_addresses(const Config& config) {
   check_forms(config);
   for (const std::string& address : {config.ingest, config.http})
-    if (!config.allow_remote && !is_loopback(address))
+    if (!config.allow_remote && !is_loopback(address) && !needs_key(config, address))
       throw Error(address +
                   " can be reached from other machines, and nothing there is encrypted or asks for a "
-                  "password: use 127.0.0.1 and a tunnel, or say --allow-remote true on a network you trust");
+                  "password: use 127.0.0.1 and a tunnel, have agents need a key (--ingest-key), or say "
+                  "--allow-remote true on a network you trust");
 }
 
 constexpr const char* kFooter = R"(

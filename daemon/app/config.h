@@ -23,6 +23,8 @@ struct Config {
   std::string ingest = "tcp://127.0.0.1:17600";
   std::string http = "127.0.0.1:17601";
   std::string log_level = "info";
+  std::string ingest_key;     ///< file of the collector's secret key; "": agents need no key
+  std::string allow_list;     ///< file of the keys that agents may have; "": keys/allowed.jsonl in `data`
   bool allow_remote = false;  ///< listen beyond this machine, where anybody may then send and ask
   core::Options alignment;
   Retention retention;

@@ -6,6 +6,7 @@
 
 #include "daemon/app/descriptors.h"
 #include "daemon/app/engine.h"
+#include "daemon/app/ingest_security.h"
 #include "daemon/app/stored_history.h"
 #include "daemon/base/limits.h"
 #include "daemon/ingest/server.h"
@@ -49,13 +50,14 @@ void keep_freed_memory() {
 struct Daemon::Parts {
   explicit Parts(const Config& config)
       : data(config.data),
+        security(ingest_security(config)),
         store(config.data, store_options(config.retention)),
         restored(store.restore()),
         archive(store.database_path()),
         collector_id(restored.collector_id),
         queue(limits::kEngineQueueBatches),
         connections(share_descriptors(raise_descriptor_limit())),
-        ingest(config.ingest, collector_id, queue, unix_now, connections.agents),
+        ingest(config.ingest, collector_id, queue, unix_now, connections.agents, security),
         engine(config.alignment, std::move(restored), store, archive, queue, unix_now),
         service(facts()),
         http({.listen = config.http, .connections = connections.http}, service,
@@ -79,6 +81,7 @@ struct Daemon::Parts {
   }
 
   std::string data;
+  std::optional<ingest::Security> security;
   store::Store store;
   core::Restored restored;
   store::Archive archive;

@@ -312,6 +312,8 @@ void Engine::publish(core::UnixMs now) {
                                 {"replies_unsent", counts.replies_unsent},
                                 {"sessions", counts.sessions},
                                 {"sessions_refused", counts.sessions_refused},
+                                {"hellos_not_allowed", counts.hellos_not_allowed},
+                                {"messages_not_allowed", counts.messages_not_allowed},
                                 {"commits_failed", commits_failed_}};
   const core::StorageState storage{.problem = commit_error_,
                                    .unstored = items_held_,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 #include <deque>
 #include <future>
 #include <mutex>
@@ -14,6 +15,7 @@
 
 #include "daemon/base/error.h"
 #include "daemon/base/limits.h"
+#include "daemon/ingest/gate.h"
 
 namespace laggard::ingest {
 namespace {
@@ -25,14 +27,18 @@ constexpr int kHandshakeMs = 10'000;      // from a connection's first byte to i
 constexpr int kLingerMs = 1000;           // for the last acks
 constexpr int kTurnMessages = 256;        // read before replies get their turn
 constexpr std::chrono::milliseconds kPollTimeout{1000};
+constexpr std::int64_t kLookAtKeysMs = 500;
+constexpr const char* kZapDomain = "laggard";
+constexpr const char* kUserId = "User-Id";  // of a message: what the gate said of its connection
 
 }  // namespace
 
 class Server::Loop {
  public:
   Loop(const std::string& address, std::string collector_id, Queue& to_engine,
-       std::function<core::UnixMs()> now, std::size_t connections)
+       std::function<core::UnixMs()> now, std::size_t connections, const std::optional<Security>& security)
       : to_engine_(to_engine), now_(std::move(now)), sessions_(std::move(collector_id)) {
+    if (security.has_value()) secure(*security);
     wake_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake_ < 0) throw Error("cannot make an eventfd: out of file descriptors?");
     socket_.set(zmq::sockopt::linger, kLingerMs);
@@ -96,14 +102,11 @@ class Server::Loop {
     while (!stopping_) {
       if (!reading_) confirm_stopped_reading();
       const bool may_read = reading_ && !held_.has_value();
-      std::array<zmq::pollitem_t, 2> items{
-          {{nullptr, wake_, ZMQ_POLLIN, 0}, {socket_.handle(), 0, ZMQ_POLLIN, 0}}};
-      zmq::poll(items.data(), may_read ? 2 : 1,
-                late_acks_.empty() ? kPollTimeout : std::chrono::milliseconds(kLateAckMs));
-      if ((items[0].revents & ZMQ_POLLIN) != 0) drain_wake();
+      const bool readable = wait_for_work(may_read);
+      look_at_keys();
       send_replies();
       retry_held();
-      if (may_read && (items[1].revents & ZMQ_POLLIN) != 0) read_some();
+      if (readable) read_some();
       if (!may_read) listening_since = now_();
       if (const core::UnixMs now = now_(); now - last_sweep > 5000) {
         sessions_.drop_silent(now, listening_since);
@@ -114,6 +117,37 @@ class Server::Loop {
     if (!reading_) confirm_stopped_reading();
     send_replies();
     publish_counts();
+  }
+
+  void secure(const Security& security) {
+    // The gate first: a handshake that found no gate would be let through.
+    gate_.emplace(context_, security.allow_list_file);
+    sessions_.allow_only(gate_->list(), out_);
+    socket_.set(zmq::sockopt::zap_domain, kZapDomain);
+    socket_.set(zmq::sockopt::curve_server, true);
+    socket_.set(zmq::sockopt::curve_secretkey, security.secret_key);
+  }
+
+  // Handshakes are answered even while nothing is read. True when the ROUTER may be read and has something.
+  bool wait_for_work(bool may_read) {
+    std::array<zmq::pollitem_t, 3> items{
+        {{nullptr, wake_, ZMQ_POLLIN, 0},
+         {socket_.handle(), 0, static_cast<short>(may_read ? ZMQ_POLLIN : 0), 0},
+         {gate_ ? gate_->handle() : nullptr, wake_, ZMQ_POLLIN, 0}}};
+    zmq::poll(items.data(), gate_ ? 3 : 2,
+              late_acks_.empty() ? kPollTimeout : std::chrono::milliseconds(kLateAckMs));
+    if ((items[0].revents & ZMQ_POLLIN) != 0) drain_wake();
+    if (gate_ && (items[2].revents & ZMQ_POLLIN) != 0) gate_->answer();
+    return (items[1].revents & ZMQ_POLLIN) != 0;
+  }
+
+  void look_at_keys() {
+    const core::UnixMs now = now_();
+    if (!gate_ || now - last_look_ < kLookAtKeysMs) return;
+    last_look_ = now;
+    if (!gate_->look()) return;
+    sessions_.allow_only(gate_->list(), out_);
+    send_all();
   }
 
   void confirm_stopped_reading() {
@@ -138,12 +172,17 @@ class Server::Loop {
         sessions_.count_malformed();
         continue;
       }
-      std::optional<Message> message =
-          sessions_.receive(peer.to_string_view(), body.to_string_view(), now_(), out_);
-      for (Outgoing& out : std::exchange(out_, {}))
-        if (!send(out)) sessions_.count_unsent();
+      const char* key = zmq_msg_gets(body.handle(), kUserId);
+      std::optional<Message> message = sessions_.receive(peer.to_string_view(), body.to_string_view(), now_(),
+                                                         out_, key == nullptr ? std::string_view() : key);
+      send_all();
       if (message.has_value() && !to_engine_.push(*message)) held_ = std::move(message);
     }
+  }
+
+  void send_all() {
+    for (Outgoing& out : std::exchange(out_, {}))
+      if (!send(out)) sessions_.count_unsent();
   }
 
   void retry_held() {
@@ -196,6 +235,7 @@ class Server::Loop {
   }
 
   zmq::context_t context_{1};
+  std::optional<Gate> gate_;
   zmq::socket_t socket_{context_, zmq::socket_type::router};
   std::optional<ConnectionGuard> guard_;
   Queue& to_engine_;
@@ -206,6 +246,7 @@ class Server::Loop {
   std::unordered_map<core::SourceKey, AckReply>
       late_acks_;  // not taken by their peer's queue, the newest of each
   core::UnixMs last_late_acks_ = 0;
+  core::UnixMs last_look_ = 0;
   int wake_ = -1;
   std::atomic<bool> reading_ = true, stopping_ = false;
   bool confirmed_ = false;
@@ -217,9 +258,10 @@ class Server::Loop {
 };
 
 Server::Server(const std::string& address, std::string collector_id, Queue& to_engine,
-               std::function<core::UnixMs()> now, std::size_t connections)
-    : loop_(
-          std::make_unique<Loop>(address, std::move(collector_id), to_engine, std::move(now), connections)) {
+               std::function<core::UnixMs()> now, std::size_t connections,
+               const std::optional<Security>& security)
+    : loop_(std::make_unique<Loop>(address, std::move(collector_id), to_engine, std::move(now), connections,
+                                   security)) {
   address_ = loop_->endpoint();
 }
 Server::~Server() = default;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,16 +15,24 @@
 
 namespace laggard::ingest {
 
+/// What the collector needs to take nobody but agents with an allowed key.
+struct Security {
+  std::string secret_key;  ///< the collector's own
+  std::string allow_list_file;
+};
+
 /// Reads messages of agents into a queue for the engine and sends what the engine replies. When the queue is
 /// full it stops reading, so that agents feel it through their windows.
 class Server {
  public:
   using Queue = BoundedQueue<Message>;
 
-  /// Binds at once; throws Error when the address cannot be had. `to_engine` must outlive the server. More
-  /// than `connections` at once are not taken.
+  /// Binds at once; throws Error when the address cannot be had, or the allow-list not be read. More than
+  /// `connections` at once are not taken. Without `security` nothing is encrypted, and everybody is taken.
+  /// `to_engine` must outlive the server.
   Server(const std::string& address, std::string collector_id, Queue& to_engine,
-         std::function<core::UnixMs()> now, std::size_t connections);
+         std::function<core::UnixMs()> now, std::size_t connections,
+         const std::optional<Security>& security = std::nullopt);
   ~Server();
 
   /// The address with its real port.

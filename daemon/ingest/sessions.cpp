@@ -20,6 +20,8 @@ constexpr std::uint64_t kMostItems = std::uint64_t{1} << 53;
 constexpr std::size_t kItemsOnTheirWay = 131'072;
 constexpr std::size_t kLeastCredit = 128;
 
+constexpr const char* kRevoked = "this agent's key is no longer on the collector's allow-list";
+
 Outgoing pack(const std::string& peer, const wire::Envelope& envelope) {
   return {peer, envelope.SerializeAsString()};
 }
@@ -86,13 +88,35 @@ std::optional<std::string> bad_name(std::string_view name, std::size_t most) {
   return std::nullopt;
 }
 
+void Sessions::allow_only(std::shared_ptr<const keys::AllowList> list, std::vector<Outgoing>& out) {
+  allowed_ = std::move(list);
+  std::vector<SessionId> gone;
+  for (const auto& [id, session] : sessions_) {
+    const auto why = forbids(session.user, session.run);
+    if (!why.has_value()) continue;
+    refuse({session.peer, session.channel}, *why, false, out);
+    gone.push_back(id);
+  }
+  for (const SessionId id : gone) erase(id);
+}
+
+bool Sessions::is_allowed(std::string_view user) const {
+  return allowed_ == nullptr || allowed_->find(user) != nullptr;
+}
+
+std::optional<std::string> Sessions::forbids(std::string_view user, std::string_view run) const {
+  if (!is_allowed(user)) return kRevoked;
+  if (allowed_ == nullptr || allowed_->find(user)->may_deliver(run)) return std::nullopt;
+  return "this agent's key may not deliver the run " + std::string(run) + ", only others";
+}
+
 std::nullopt_t Sessions::malformed() {
   ++counts_.messages_malformed;
   return std::nullopt;
 }
 
 std::optional<Message> Sessions::receive(std::string_view peer, std::string_view bytes, core::UnixMs now,
-                                         std::vector<Outgoing>& out) {
+                                         std::vector<Outgoing>& out, std::string_view user) {
   ++counts_.messages;
   if (bytes.size() > limits::kMaxMessageBytes) {
     ++counts_.messages_too_large;
@@ -101,7 +125,12 @@ std::optional<Message> Sessions::receive(std::string_view peer, std::string_view
   wire::Envelope envelope;
   if (!envelope.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return malformed();
   const Key key{std::string(peer), envelope.channel()};
-  if (envelope.body_case() == wire::Envelope::kHello) return greet(key, envelope.hello(), now, out);
+  if (!is_allowed(user)) {
+    ++counts_.messages_not_allowed;
+    refuse(key, kRevoked, false, out);
+    return std::nullopt;
+  }
+  if (envelope.body_case() == wire::Envelope::kHello) return greet(key, user, envelope.hello(), now, out);
 
   const auto known = by_key_.find(key);
   if (known == by_key_.end() || sessions_.at(known->second).source == 0) {
@@ -153,8 +182,8 @@ std::optional<Message> Sessions::receive(std::string_view peer, std::string_view
   }
 }
 
-std::optional<Message> Sessions::greet(const Key& key, const wire::Hello& hello, core::UnixMs now,
-                                       std::vector<Outgoing>& out) {
+std::optional<Message> Sessions::greet(const Key& key, std::string_view user, const wire::Hello& hello,
+                                       core::UnixMs now, std::vector<Outgoing>& out) {
   ++counts_.hellos;
   const auto refused = [&](const std::string& reason) {
     ++counts_.hellos_refused;
@@ -169,6 +198,10 @@ std::optional<Message> Sessions::greet(const Key& key, const wire::Hello& hello,
     return refused("the run's name: " + *why);
   if (hello.run().find('@') != std::string::npos)
     return refused("the run's name: @ stands between a run and its attempt");
+  if (const auto why = forbids(user, hello.run())) {
+    ++counts_.hellos_not_allowed;
+    return refused(*why);
+  }
   const wire::Source& source = hello.source();
   if (hello.rank() >= limits::kMaxRank)
     return refused("rank " + std::to_string(hello.rank()) + " is beyond " + std::to_string(limits::kMaxRank));
@@ -196,7 +229,9 @@ std::optional<Message> Sessions::greet(const Key& key, const wire::Hello& hello,
                    .channel = key.second,
                    .rank = hello.rank(),
                    .layouts = layouts,
-                   .last_heard = now};
+                   .last_heard = now,
+                   .user = std::string(user),
+                   .run = hello.run()};
   by_key_[key] = id;
 
   HelloMessage message{.session = id, .layouts = std::move(layouts)};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "daemon/ingest/messages.h"
+#include "daemon/keys/allow_list.h"
 
 namespace laggard::wire {
 class Batch;
@@ -33,11 +35,13 @@ struct Counts {
   std::uint64_t hellos = 0;
   std::uint64_t hellos_refused = 0;
   std::uint64_t unknown_sessions = 0;  ///< messages on a channel without a Hello; the agent is told to say it
-  std::uint64_t batches_over_credit = 0;  ///< dropped: a source may have only so much on its way
-  std::uint64_t items = 0;                ///< handed to the engine
-  std::uint64_t replies_unsent = 0;       ///< the peer was gone or did not read
-  std::uint64_t sessions = 0;             ///< open now
-  std::uint64_t sessions_refused = 0;     ///< over limits::kMaxSessions
+  std::uint64_t batches_over_credit = 0;   ///< dropped: a source may have only so much on its way
+  std::uint64_t items = 0;                 ///< handed to the engine
+  std::uint64_t replies_unsent = 0;        ///< the peer was gone or did not read
+  std::uint64_t sessions = 0;              ///< open now
+  std::uint64_t sessions_refused = 0;      ///< over limits::kMaxSessions
+  std::uint64_t hellos_not_allowed = 0;    ///< of a run that the key may not deliver; also in hellos_refused
+  std::uint64_t messages_not_allowed = 0;  ///< of a key that was allowed when it connected
 };
 
 /// Turns messages of peers into messages to the engine, and the engine's replies into messages to peers.
@@ -46,9 +50,13 @@ class Sessions {
  public:
   explicit Sessions(std::string collector_id) : collector_id_(std::move(collector_id)) {}
 
-  /// Reads one message. An answer that needs no engine is added to `out`.
+  /// From now on takes messages of the keys on this list alone, and ends the sessions of others; these are
+  /// told in `out`. Before the first call everybody is taken.
+  void allow_only(std::shared_ptr<const keys::AllowList> list, std::vector<Outgoing>& out);
+  /// Reads one message of a peer that has proved to own the key `user`. An answer that needs no engine is
+  /// added to `out`.
   std::optional<Message> receive(std::string_view peer, std::string_view bytes, core::UnixMs now,
-                                 std::vector<Outgoing>& out);
+                                 std::vector<Outgoing>& out, std::string_view user = {});
   /// What to send for a reply of the engine; nothing when its session is gone.
   std::optional<Outgoing> answer(const Reply& reply);
   /// Forgets a peer that can no longer be reached, and those not heard for long. Nobody could be heard before
@@ -70,6 +78,7 @@ class Sessions {
     core::SourceKey source = 0;  // 0 until the engine has welcomed it
     std::vector<Layout> layouts;
     core::UnixMs last_heard = 0;
+    std::string user, run;            // whose key, for which run
     std::uint64_t last_seq = 0;       // handed to the engine
     std::uint64_t committed_seq = 0;  // as last told
     std::uint64_t allowed_seq = 0;    // the highest number that the credit given so far allows
@@ -77,8 +86,11 @@ class Sessions {
   };
   using Key = std::pair<std::string, std::uint32_t>;
 
-  std::optional<Message> greet(const Key& key, const wire::Hello& hello, core::UnixMs now,
-                               std::vector<Outgoing>& out);
+  std::optional<Message> greet(const Key& key, std::string_view user, const wire::Hello& hello,
+                               core::UnixMs now, std::vector<Outgoing>& out);
+  bool is_allowed(std::string_view user) const;
+  /// Why a key may not deliver a run; nothing when it may.
+  std::optional<std::string> forbids(std::string_view user, std::string_view run) const;
   static bool is_over_credit(const Session& session, const wire::Batch& batch);
   std::optional<Message> take_batch(Session& session, const wire::Batch& batch);
   void refuse(const Key& key, std::string reason, bool hello_again, std::vector<Outgoing>& out);
@@ -88,6 +100,7 @@ class Sessions {
   std::nullopt_t malformed();
 
   const std::string collector_id_;
+  std::shared_ptr<const keys::AllowList> allowed_;  // null: everybody
   std::map<SessionId, Session> sessions_;
   std::map<Key, SessionId> by_key_;
   std::unordered_map<core::SourceKey, SessionId> by_source_;

@@ -146,11 +146,11 @@ TEST_F(SessionTest, LostConnectionMakesItAskAtOnce) {
   EXPECT_EQ(next(), "hello");
 }
 
-TEST_F(SessionTest, FinalRejectIsFinalForItsConnection) {
+TEST_F(SessionTest, WhatWasRefusedIsOfferedAgainOnAnotherConnection) {
   EXPECT_EQ(next(), "hello");
   hear(Reject{"no such protocol", false});
   EXPECT_EQ(session_.refusal(), "no such protocol");
-  now_ += 100s;
+  now_ += Session::kRefusedInterval - 1s;
   EXPECT_EQ(next(), "");
   session_.on_disconnect();
   EXPECT_EQ(next(), "hello");
@@ -160,6 +160,20 @@ TEST_F(SessionTest, FinalRejectIsFinalForItsConnection) {
   EXPECT_FALSE(session_.collector_forgot());
   add_update(1);
   EXPECT_EQ(next(), "batch");
+}
+
+TEST_F(SessionTest, WhatWasRefusedIsOfferedAgainNowAndThen) {
+  EXPECT_EQ(next(), "hello");
+  for (int i = 0; i < 2; ++i) {
+    hear(Reject{"key not allowed", false});
+    EXPECT_EQ(next(), "");
+    now_ += Session::kRefusedInterval;
+    EXPECT_EQ(next(), "hello");
+    EXPECT_EQ(next(), "");
+    EXPECT_EQ(session_.refusal(), "key not allowed");
+  }
+  welcome();
+  EXPECT_EQ(session_.refusal(), "");
 }
 
 TEST_F(SessionTest, WelcomeAfterARefusalThatDroppedItemsAsksForThemAgain) {

@@ -39,7 +39,7 @@ TEST(App, HelpAndVersionAreFine) {
 
 TEST(App, EveryCommandHasAnExample) {
   for (const char* command :
-       {"runs", "status", "report", "steps", "step", "ranks", "stages", "import", "export", "close"}) {
+       {"runs", "status", "report", "steps", "step", "ranks", "stages", "import", "export", "close", "keys"}) {
     const Outcome help = run_command({command, "--help"});
     EXPECT_EQ(help.code, ExitCode::fine) << command;
     EXPECT_THAT(help.out, HasSubstr(std::string("Example: laggard ") + command));

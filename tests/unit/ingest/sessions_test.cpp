@@ -13,6 +13,7 @@ namespace laggard::ingest {
 namespace {
 
 using agent::RankSource;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -37,10 +38,27 @@ class SessionsTest : public ::testing::Test {
  protected:
   std::optional<Message> receive(const std::string& bytes) {
     std::vector<Outgoing> out;
-    auto message = sessions_.receive("peer", bytes, now_, out);
+    auto message = sessions_.receive("peer", bytes, now_, out, user_);
+    note(out);
+    return message;
+  }
+  void note(const std::vector<Outgoing>& out) {
     answers_.clear();
     for (const Outgoing& each : out) answers_.push_back(*agent::decode(each.bytes));
-    return message;
+  }
+  /// Who is allowed from now on.
+  void allow_only(const std::vector<keys::AllowedKey>& allowed) {
+    auto list = std::make_shared<keys::AllowList>();
+    for (const keys::AllowedKey& key : allowed) list->allow(key);
+    std::vector<Outgoing> out;
+    sessions_.allow_only(list, out);
+    note(out);
+  }
+  /// The reason of the one answer, which is a refusal for good; "" when it is not.
+  std::string reason() const {
+    if (answers_.size() != 1 || !std::holds_alternative<agent::Reject>(answers_[0].body)) return "";
+    const auto& reject = std::get<agent::Reject>(answers_[0].body);
+    return reject.hello_again ? "" : reject.reason;
   }
   SessionId greet(RankSource& source) { return std::get<HelloMessage>(*receive(source.hello())).session; }
   /// Hands the engine's answer to the source; false when there is nobody to hand it to.
@@ -61,6 +79,7 @@ class SessionsTest : public ::testing::Test {
 
   Sessions sessions_{"collector"};
   core::UnixMs now_ = 1'000'000;
+  std::string user_;  // whose key the peer has
   std::vector<agent::Incoming> answers_;
 };
 
@@ -209,6 +228,78 @@ TEST_F(SessionsTest, SilenceCountsOnlyWhileSomebodyListens) {
   EXPECT_EQ(sessions_.counts().sessions, 1U);
   sessions_.drop_silent(now_, 0);
   EXPECT_EQ(sessions_.counts().sessions, 0U);
+}
+
+const std::string kKey(40, '1'), kOtherKey(40, '2');
+
+TEST_F(SessionsTest, AKeyThatIsNotAllowedIsRefusedWhateverItSays) {
+  allow_only({{kOtherKey, "", {}}});
+  RankSource source(kChannel, hello_of("a"), {});
+  for (const std::string& user : {std::string(), kKey, kOtherKey.substr(1)}) {
+    user_ = user;
+    EXPECT_FALSE(receive(source.hello()).has_value());
+    EXPECT_THAT(reason(), HasSubstr("allow-list"));
+    EXPECT_FALSE(receive(agent::encode_bye(kChannel, true)).has_value());
+    EXPECT_THAT(reason(), HasSubstr("allow-list"));
+  }
+  EXPECT_EQ(sessions_.counts().messages_not_allowed, 6U);
+  EXPECT_EQ(sessions_.counts().sessions, 0U);
+  user_ = kOtherKey;
+  EXPECT_TRUE(receive(source.hello()).has_value());
+}
+
+TEST_F(SessionsTest, AnEmptyListAllowsNobody) {
+  allow_only({});
+  RankSource source(kChannel, hello_of("a"), {});
+  EXPECT_FALSE(receive(source.hello()).has_value());
+}
+
+TEST_F(SessionsTest, ATiedKeyDeliversItsRunsAlone) {
+  allow_only({{kKey, "", {"job", "other"}}});
+  user_ = kKey;
+  RankSource source(kChannel, hello_of("a"), {});
+  EXPECT_TRUE(receive(source.hello()).has_value());
+  agent::Hello foreign = hello_of("b");
+  foreign.run = "secret";
+  RankSource intruder(kChannel + 1, foreign, {});
+  EXPECT_FALSE(receive(intruder.hello()).has_value());
+  EXPECT_THAT(reason(), HasSubstr("may not deliver the run secret"));
+  EXPECT_EQ(sessions_.counts().hellos_not_allowed, 1U);
+  EXPECT_EQ(sessions_.counts().hellos_refused, 1U);
+  EXPECT_EQ(sessions_.counts().sessions, 1U);
+}
+
+TEST_F(SessionsTest, ARevokedKeyIsCutOffInTheMiddleOfItsSession) {
+  allow_only({{kKey, "", {}}, {kOtherKey, "", {}}});
+  user_ = kOtherKey;
+  RankSource stays(kChannel + 1, hello_of("b"), {});
+  ASSERT_TRUE(welcome(greet(stays), stays, 43));
+  user_ = kKey;
+  RankSource source(kChannel, hello_of("a"), {});
+  ASSERT_TRUE(welcome(greet(source), source, 42));
+  allow_only({{kOtherKey, "", {}}});
+  EXPECT_THAT(reason(), HasSubstr("allow-list"));  // told at once
+  EXPECT_EQ(answers_[0].channel, kChannel);
+  EXPECT_FALSE(receive(batch_of(source, 1)).has_value());
+  EXPECT_EQ(sessions_.counts().messages_not_allowed, 1U);
+  EXPECT_EQ(sessions_.counts().items, 0U);
+  EXPECT_FALSE(sessions_.answer(core::AckInfo{.source = 42}).has_value());
+  user_ = kOtherKey;
+  EXPECT_TRUE(receive(batch_of(stays, 1)).has_value());
+}
+
+TEST_F(SessionsTest, ATieThatNoLongerHoldsTheRunEndsItsSession) {
+  allow_only({{kKey, "", {}}});
+  user_ = kKey;
+  RankSource source(kChannel, hello_of("a"), {});
+  ASSERT_TRUE(welcome(greet(source), source, 42));
+  allow_only({{kKey, "", {"other"}}});
+  EXPECT_THAT(reason(), HasSubstr("may not deliver the run job"));
+  EXPECT_EQ(sessions_.counts().sessions, 0U);
+  EXPECT_FALSE(receive(batch_of(source, 1)).has_value());
+  allow_only({{kKey, "", {"other", "job"}}});
+  EXPECT_THAT(answers_, IsEmpty());
+  EXPECT_TRUE(receive(source.hello()).has_value());
 }
 
 }  // namespace

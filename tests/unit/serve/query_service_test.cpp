@@ -45,7 +45,8 @@ TEST_F(QueryServiceTest, StatusTellsOfTheCollector) {
     "version": "0.1.0", "collector_id": "c0ffee", "ingest": "tcp://127.0.0.1:17600",
     "started_unix_ms": 1700000040000, "now_unix_ms": 1700000100000, "runs": 1,
     "counters": {"messages_malformed": 3},
-    "storage": {"path": "/data/laggard.db", "bytes": 4096, "wal_bytes": 512, "free_bytes": 1000000}})"));
+    "storage": {"path": "/data/laggard.db", "bytes": 4096, "wal_bytes": 512, "free_bytes": 1000000,
+                "problem": null, "unstored": 0, "waiting_ms": 0}})"));
 }
 
 TEST_F(QueryServiceTest, NothingIsAnsweredBeforeTheFirstSnapshot) {
