@@ -34,6 +34,14 @@ void set_up(CLI::App& app, Context& context) {
   app.add_option("--collector", context.address, "Where the collector answers")
       ->envname("LAGGARD_COLLECTOR")
       ->capture_default_str();
+  app.add_option("--token-file", context.token_file,
+                 "The file with the collector's token, where it asks for one")
+      ->envname("LAGGARD_TOKEN_FILE")
+      ->option_text("FILE");
+  app.add_option("--ca-file", context.ca_file,
+                 "PEM file with the certificates to trust for https://, in place of the system's")
+      ->envname("LAGGARD_CA_FILE")
+      ->option_text("FILE");
   app.add_option("-o,--output", context.format_name, "table, json, jsonl, csv or markdown")
       ->check(CLI::IsMember({"table", "json", "jsonl", "csv", "markdown"}))
       ->capture_default_str();

@@ -24,6 +24,7 @@ std::string advice_for(const std::string& code) {
   if (code == "no_such_attempt") return "; laggard runs says how many it has";
   if (code == "still_fed") return "; stop them first";
   if (code == "no_such_step") return "; laggard steps lists them";
+  if (code == "unauthorized") return ": give its file with --token-file FILE or LAGGARD_TOKEN_FILE";
   return "";
 }
 

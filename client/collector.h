@@ -19,7 +19,7 @@ nlohmann::ordered_json parse_json(std::string_view text);
 /// helps: usage when the request was refused, else NoAnswer (unreachable, no_such_data, failed).
 class Collector {
  public:
-  explicit Collector(const std::string& address) : endpoint_(parse_endpoint(address)) {}
+  explicit Collector(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
 
   nlohmann::ordered_json get(const std::string& target, std::chrono::seconds timeout = kAnswerTimeout) const;
   nlohmann::ordered_json remove(const std::string& target) const;

@@ -2,6 +2,7 @@
 find_package(Threads REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(Boost 1.81 REQUIRED)  # headers only: Asio and Beast
+find_package(OpenSSL 3.0 REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(simdjson REQUIRED)

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
 #include "daemon/app/config.h"
 #include "daemon/app/daemon.h"
+#include "daemon/app/service_manager.h"
 #include "daemon/base/error.h"
 
 namespace {
@@ -42,15 +44,21 @@ int main(int argc, char** argv) {
 
   try {
     std::atomic<bool> failed = false;
-    laggard::app::Daemon daemon(*parsed.config, [&failed] {
-      failed = true;
-      kill(getpid(), SIGTERM);
-    });
+    laggard::app::ServiceManager manager(from_environment);
+    laggard::app::Daemon daemon(
+        *parsed.config,
+        [&failed] {
+          failed = true;
+          kill(getpid(), SIGTERM);
+        },
+        [&manager] { manager.turned(std::chrono::steady_clock::now()); });
     std::printf("%s\n", daemon.ready_line().c_str());
     std::fflush(stdout);
+    manager.ready(daemon.ready_line());
     int signal = 0;
     sigwait(&signals, &signal);
     spdlog::info("signal {}: stopping", signal);
+    manager.stopping();
     if (failed) return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "laggardd: %s\n", error.what());

@@ -5,8 +5,21 @@
 #include <sstream>
 
 #include "client/views/views.h"
+#include "daemon/base/secret_file.h"
 
 namespace laggard::client {
+
+Collector Context::collector() const {
+  Endpoint endpoint = parse_endpoint(address);
+  endpoint.ca_file = ca_file;
+  try {
+    // Only a file that the person names: a server could name any file of theirs.
+    if (!token_file.empty()) endpoint.token = read_token_file(token_file);
+  } catch (const Error& error) {
+    throw Failure(ExitCode::failed, error.what());
+  }
+  return Collector(std::move(endpoint));
+}
 
 Format Context::format() const {
   if (format_name == "json") return Format::json;

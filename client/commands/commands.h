@@ -24,10 +24,12 @@ struct Context {
 
   const Console& console;
   std::string address = "http://127.0.0.1:17601";
+  std::string token_file, ca_file;  // "" for none, and for the system's store
   std::string format_name = "table";
   ExitCode exit_code = ExitCode::fine;
 
-  Collector collector() const { return Collector(address); }
+  /// Throws Failure for an address that is none, or a token file that is refused.
+  Collector collector() const;
   Format format() const;
   OutputStyle style() const;
   void show(const View& view) const { console.out(write_view(view, style())); }

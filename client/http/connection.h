@@ -3,6 +3,7 @@
 
 #include <array>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "client/http/http_client.h"
+#include "daemon/net/stream.h"
 
 namespace laggard::client {
 
@@ -28,7 +30,7 @@ class Connection {
   /// Starts reading the next piece without a time limit; `done` is called from io().
   template <class Done>
   void start_piece(Done done) {
-    stream_.expires_never();
+    stream_.tcp().expires_never();
     prepare_piece();
     boost::beast::http::async_read_some(stream_, buffer_, parser_, std::move(done));
   }
@@ -37,16 +39,19 @@ class Connection {
   boost::asio::io_context& io() { return io_; }
 
  private:
+  void shake_hands();
   void prepare_piece();
   template <class Start>
   void wait_for(Start start, std::chrono::seconds timeout);
   [[noreturn]] void lost(const std::string& why) const;
+  [[noreturn]] void not_trusted(const boost::system::error_code& error) const;
   [[noreturn]] void too_slow(std::chrono::seconds timeout) const;
 
   Endpoint endpoint_;
   bool connected_ = false;
   boost::asio::io_context io_;
-  boost::beast::tcp_stream stream_{io_};
+  std::optional<boost::asio::ssl::context> tls_;
+  net::Stream stream_;
   boost::beast::flat_buffer buffer_;
   boost::beast::http::response_parser<boost::beast::http::buffer_body> parser_;
   std::array<char, 65536> piece_{};

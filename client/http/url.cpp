@@ -23,12 +23,13 @@ bool is_port(const std::string& port) {
 }  // namespace
 
 Endpoint parse_endpoint(const std::string& text) {
-  constexpr std::string_view kScheme = "http://";
+  constexpr std::string_view kPlain = "http://", kTls = "https://";
   std::string rest = text;
-  if (rest.starts_with(kScheme)) rest.erase(0, kScheme.size());
+  const bool tls = rest.starts_with(kTls);
+  if (tls || rest.starts_with(kPlain)) rest.erase(0, tls ? kTls.size() : kPlain.size());
   if (rest.ends_with('/')) rest.pop_back();
   if (rest.empty() || rest.find_first_of("/?#@ ") != std::string::npos) refuse(text);
-  Endpoint endpoint{.host = rest, .port = "17601", .text = text};
+  Endpoint endpoint{.host = rest, .port = "17601", .text = text, .tls = tls};
   if (rest.front() == '[') {
     const std::size_t end = rest.find(']');
     if (end == std::string::npos) refuse(text);

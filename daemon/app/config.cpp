@@ -90,9 +90,18 @@ const std::vector<Setting>& settings() {
       text_setting("allow_list",
                    "The keys that agents may have (laggard keys allow). Default keys/allowed.jsonl in --data",
                    &Config::allow_list),
+      text_setting(
+          "http_token_file",
+          "File with the token that HTTP requests need: all from other machines, and those that change "
+          "something. Default admin.token in the data directory, made at the first start",
+          &Config::http_token_file),
+      text_setting("http_tls_cert", "PEM file with the certificate for HTTPS; needs --http-tls-key too",
+                   &Config::http_tls_cert),
+      text_setting("http_tls_key", "PEM file with its private key, which only its owner may read",
+                   &Config::http_tls_key),
       {"allow_remote",
-       "true: take an --ingest or --http address beyond this machine, without encryption or passwords. "
-       "Default false",
+       "true: take an --ingest address beyond this machine, without encryption or passwords, or an --http "
+       "address without TLS. Default false",
        [](Config& config, const std::string& text) {
          config.allow_remote = text == "true";
          return text == "true" || text == "false";
@@ -182,19 +191,26 @@ void check_forms(const Config& config) {
     throw Error("http is \"" + config.http + "\", which is no address; one is like 127.0.0.1:17601");
 }
 
-/// Keys guard the one address, whoever can reach it.
-bool needs_key(const Config& config, const std::string& address) {
-  return address == config.ingest && !config.ingest_key.empty();
-}
-
 void check_addresses(const Config& config) {
   check_forms(config);
-  for (const std::string& address : {config.ingest, config.http})
-    if (!config.allow_remote && !is_loopback(address) && !needs_key(config, address))
-      throw Error(address +
-                  " can be reached from other machines, and nothing there is encrypted or asks for a "
-                  "password: use 127.0.0.1 and a tunnel, have agents need a key (--ingest-key), or say "
-                  "--allow-remote true on a network you trust");
+  if (!config.allow_remote && !is_loopback(config.ingest) && config.ingest_key.empty())
+    throw Error(config.ingest +
+                " can be reached from other machines, and nothing there is encrypted or asks for a "
+                "password: use 127.0.0.1 and a tunnel, have agents need a key (--ingest-key), or say "
+                "--allow-remote true on a network you trust");
+}
+
+/// Beyond loopback a token is asked for; without TLS everybody on the way can read it.
+void check_http(const Config& config) {
+  const bool tls = !config.http_tls_cert.empty();
+  if (tls == config.http_tls_key.empty())
+    throw Error("HTTPS needs a certificate and its key: give http_tls_cert and http_tls_key, or neither");
+  if (!tls && !config.allow_remote && !is_loopback(config.http))
+    throw Error(
+        config.http +
+        " can be reached from other machines, and the token that they need would travel unencrypted: give "
+        "--http-tls-cert and --http-tls-key, use 127.0.0.1 and a tunnel, or say --allow-remote true on a "
+        "network you trust");
 }
 
 constexpr const char* kFooter = R"(
@@ -263,6 +279,7 @@ ParsedConfig parse_config(int argc, const char* const* argv, const Environment& 
     if (config.data.empty())
       throw Error("no data directory: say --data DIR (or LAGGARD_DATA, or data in the file of --config)");
     check_addresses(config);
+    check_http(config);
     return {.config = std::move(config)};
   } catch (const Error& error) {
     return {.exit_code = 2, .message = std::string("laggardd: ") + error.what() + "\n"};

@@ -23,8 +23,10 @@ struct Config {
   std::string ingest = "tcp://127.0.0.1:17600";
   std::string http = "127.0.0.1:17601";
   std::string log_level = "info";
-  std::string ingest_key;     ///< file of the collector's secret key; "": agents need no key
-  std::string allow_list;     ///< file of the keys that agents may have; "": keys/allowed.jsonl in `data`
+  std::string ingest_key;       ///< file of the collector's secret key; "": agents need no key
+  std::string allow_list;       ///< file of the keys that agents may have; "": keys/allowed.jsonl in `data`
+  std::string http_token_file;  ///< "" for admin.token in the data directory
+  std::string http_tls_cert, http_tls_key;  ///< both or none
   bool allow_remote = false;  ///< listen beyond this machine, where anybody may then send and ask
   core::Options alignment;
   Retention retention;

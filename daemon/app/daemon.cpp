@@ -9,6 +9,7 @@
 #include "daemon/app/ingest_security.h"
 #include "daemon/app/stored_history.h"
 #include "daemon/base/limits.h"
+#include "daemon/base/secret_file.h"
 #include "daemon/ingest/server.h"
 #include "daemon/serve/http_server.h"
 #include "daemon/serve/query_service.h"
@@ -39,6 +40,24 @@ core::UnixMs unix_now() {
       .count();
 }
 
+std::string token_file_of(const Config& config) {
+  return config.http_token_file.empty()
+             ? (std::filesystem::absolute(config.data) / "admin.token").lexically_normal().string()
+             : config.http_token_file;
+}
+
+/// Needs the lock of the data directory. A token that the operator names is theirs to make.
+serve::HttpOptions http_options(const Config& config, std::size_t connections) {
+  const std::string token_file = token_file_of(config);
+  if (config.http_token_file.empty()) make_token_file(token_file);
+  return {.listen = config.http,
+          .token = read_token_file(token_file),
+          .token_file = token_file,
+          .tls_certificate_file = config.http_tls_cert,
+          .tls_key_file = config.http_tls_key,
+          .connections = connections};
+}
+
 }  // namespace
 
 void keep_freed_memory() {
@@ -60,7 +79,8 @@ struct Daemon::Parts {
         ingest(config.ingest, collector_id, queue, unix_now, connections.agents, security),
         engine(config.alignment, std::move(restored), store, archive, queue, unix_now),
         service(facts()),
-        http({.listen = config.http, .connections = connections.http}, service,
+        scheme(config.http_tls_cert.empty() ? "http://" : "https://"),
+        http(http_options(config, connections.http), service,
              [this] { return open_history(store.database_path(), kQueryLimit); }) {}
 
   serve::Collector facts() {
@@ -91,10 +111,12 @@ struct Daemon::Parts {
   ingest::Server ingest;
   Engine engine;
   serve::QueryService service;
+  std::string scheme;
   serve::HttpServer http;
 };
 
-Daemon::Daemon(const Config& config, std::function<void()> failed) : parts_(std::make_unique<Parts>(config)) {
+Daemon::Daemon(const Config& config, std::function<void()> failed, std::function<void()> turned)
+    : parts_(std::make_unique<Parts>(config)) {
   Parts& parts = *parts_;
   parts.http.start();
   parts.engine.start({.reply = [&parts](auto replies) { parts.ingest.reply(std::move(replies)); },
@@ -102,7 +124,8 @@ Daemon::Daemon(const Config& config, std::function<void()> failed) : parts_(std:
                       .ingest_counts = [&parts] { return parts.ingest.counts(); },
                       .connection_counts = [&parts] { return parts.ingest.connection_counts(); },
                       .published = [&parts] { parts.http.notify(); },
-                      .failed = std::move(failed)});
+                      .failed = std::move(failed),
+                      .turned = std::move(turned)});
   parts.ingest.start();
 }
 
@@ -114,8 +137,8 @@ Daemon::~Daemon() {
 }
 
 std::string Daemon::ready_line() const {
-  return "laggardd ready: ingest " + parts_->ingest.address() + " http http://" + parts_->http.address() +
-         " data " + parts_->data;
+  return "laggardd ready: ingest " + parts_->ingest.address() + " http " + parts_->scheme +
+         parts_->http.address() + " data " + parts_->data;
 }
 
 }  // namespace laggard::app

@@ -18,8 +18,10 @@ void keep_freed_memory();
 class Daemon {
  public:
   /// Opens the database, binds both addresses and begins to serve. Throws Error. `failed` is called, on a
-  /// thread of the daemon, when it cannot go on and has to be stopped.
-  Daemon(const Config& config, std::function<void()> failed);
+  /// thread of the daemon, when it cannot go on and has to be stopped; `turned` on each turn of the engine's
+  /// loop.
+  Daemon(
+      const Config& config, std::function<void()> failed, std::function<void()> turned = [] {});
   /// Stops in order; what was received is durable and acknowledged when it returns.
   ~Daemon();
   Daemon(const Daemon&) = delete;

@@ -1,5 +1,6 @@
 #include "daemon/app/engine.h"
 
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -89,6 +90,7 @@ void Engine::ask(const std::shared_ptr<Request>& request) {
 }
 
 void Engine::run() {
+  pthread_setname_np(pthread_self(), "engine");
   try {
     loop();
   } catch (const Error& error) {
@@ -102,6 +104,7 @@ bool Engine::may_take() const { return items_held_ < kMaxItemsHeld; }
 
 void Engine::loop() {
   for (;;) {
+    callbacks_.turned();
     const bool stopping = stopping_;
     std::vector<ingest::Message> messages = next_messages(stopping);
     if (!messages.empty()) callbacks_.drained();

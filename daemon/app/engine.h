@@ -29,8 +29,9 @@ class Engine {
     std::function<void()> drained;  ///< the queue has room again
     std::function<ingest::Counts()> ingest_counts;
     std::function<ingest::ConnectionCounts()> connection_counts;
-    std::function<void()> published;  ///< a new snapshot is there
-    std::function<void()> failed;     ///< the engine cannot go on; called on its thread
+    std::function<void()> published;       ///< a new snapshot is there
+    std::function<void()> failed;          ///< the engine cannot go on; called on its thread
+    std::function<void()> turned = [] {};  ///< once in each turn of its loop, at least every 0.1 s
   };
 
   /// Reads what was stored. `store`, `archive`, `queue` and what the callbacks use must outlive the engine.

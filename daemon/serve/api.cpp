@@ -87,6 +87,7 @@ struct Api::Route {
   std::vector<std::string> path;
   std::vector<std::string> parameters;  // of the query; any other is an error
   Reply (Api::*handler)(const Call&) const;
+  Level level = Level::reading;
 };
 
 const std::vector<Api::Route>& Api::routes() {
@@ -94,7 +95,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", {"api", "v1", "status"}, {}, &Api::status},
       {"GET", {"api", "v1", "runs"}, {}, &Api::runs},
       {"GET", {"api", "v1", "runs", "{}"}, {"attempt"}, &Api::run},
-      {"DELETE", {"api", "v1", "runs", "{}"}, {}, &Api::remove},
+      {"DELETE", {"api", "v1", "runs", "{}"}, {}, &Api::remove, Level::admin},
       {"GET",
        {"api", "v1", "runs", "{}", "steps"},
        {"attempt", "from", "to", "limit", "newest"},
@@ -104,11 +105,11 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", {"api", "v1", "runs", "{}", "stages"}, {"attempt", "from", "to"}, &Api::stages},
       {"GET", {"api", "v1", "runs", "{}", "export"}, {"attempt"}, &Api::export_run},
       {"POST", {"api", "v1", "report"}, {}, &Api::report},
-      {"POST", {"api", "v1", "runs", "{}", "close"}, {}, &Api::close},
+      {"POST", {"api", "v1", "runs", "{}", "close"}, {}, &Api::close, Level::admin},
       {"GET", {"api", "v1", "events"}, {"run", "after"}, &Api::events},
       {"GET", {"metrics"}, {"ranks"}, &Api::metrics},
-      {"GET", {"-", "healthy"}, {}, &Api::healthy},
-      {"GET", {"-", "ready"}, {}, &Api::ready},
+      {"GET", {"-", "healthy"}, {}, &Api::healthy, Level::open},
+      {"GET", {"-", "ready"}, {}, &Api::ready, Level::open},
   };
   return table;
 }
@@ -137,33 +138,41 @@ Reply Api::handle(const Request& request) const {
   return reply;
 }
 
-Reply Api::route(const Request& request) const {
-  check_origin({.method = request.method, .host = request.host, .origin = request.origin}, loopback_only_);
-  auto url = parse_url(request.target);
-  if (!url.has_value()) throw QueryError(400, "bad_request", "the request's target cannot be read");
-  const std::string& method = request.method == "HEAD" ? "GET" : request.method;
-  std::string allow;
+Api::Found Api::find(const std::string& method, const std::vector<std::string>& path) {
+  Found found;
   for (const Route& route : routes()) {
-    auto names = match(route.path, url->path);
+    auto names = match(route.path, path);
     if (!names.has_value()) continue;
-    if (route.method != method) {
-      allow += (allow.empty() ? "" : ", ") + (route.method == "GET" ? "GET, HEAD" : route.method);
-      continue;
-    }
-    for (const auto& [name, value] : url->query)
-      if (std::ranges::find(route.parameters, name) == route.parameters.end())
-        throw QueryError(400, "bad_request", "this request knows no parameter \"" + name + "\"");
-    const Call call{.names = *std::move(names),
-                    .query = std::move(url->query),
-                    .body = &request.body,
-                    .last_event_id = request.last_event_id};
-    return (this->*route.handler)(call);
+    if (route.method == method) return {.route = &route, .names = *std::move(names)};
+    found.allow += (found.allow.empty() ? "" : ", ") + (route.method == "GET" ? "GET, HEAD" : route.method);
   }
-  if (allow.empty())
-    throw QueryError(404, "not_found", "there is nothing here", "docs/api.md lists the requests");
-  Answer answer = error_answer(405, "method_not_allowed", "this takes " + allow + " only");
-  answer.allow = allow;
-  return answer;
+  return found;
+}
+
+Reply Api::route(const Request& request) const {
+  check_origin({.method = request.method, .host = request.host, .origin = request.origin}, access_);
+  auto url = parse_url(request.target);
+  const std::string& method = request.method == "HEAD" ? "GET" : request.method;
+  Found found = url.has_value() ? find(method, url->path) : Found();
+  // Who lacks the token does not learn which requests there are either.
+  check_token(access_, found.route != nullptr ? found.route->level : Level::reading, request.authorization);
+  if (!url.has_value()) throw QueryError(400, "bad_request", "the request's target cannot be read");
+  if (found.route == nullptr) {
+    if (found.allow.empty())
+      throw QueryError(404, "not_found", "there is nothing here", "docs/api.md lists the requests");
+    Answer answer = error_answer(405, "method_not_allowed", "this takes " + found.allow + " only");
+    answer.allow = std::move(found.allow);
+    return answer;
+  }
+  const Route& route = *found.route;
+  for (const auto& [name, value] : url->query)
+    if (std::ranges::find(route.parameters, name) == route.parameters.end())
+      throw QueryError(400, "bad_request", "this request knows no parameter \"" + name + "\"");
+  const Call call{.names = std::move(found.names),
+                  .query = std::move(url->query),
+                  .body = &request.body,
+                  .last_event_id = request.last_event_id};
+  return (this->*route.handler)(call);
 }
 
 Reply Api::status(const Call&) const { return json_answer(service_.status()); }

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/serve/access.h"
 #include "daemon/serve/counters.h"
 #include "daemon/serve/query_service.h"
 
@@ -20,6 +21,7 @@ struct Request {
   std::string body;
   std::string host;  ///< header fields, "" when absent
   std::string origin;
+  std::string authorization;
   std::string last_event_id;
 };
 
@@ -48,10 +50,8 @@ Answer guarded(const std::function<Answer()>& answer);
 
 class Api {
  public:
-  /// `loopback_only`: the server listens on a loopback address, so that a request for any other host name
-  /// comes from a web page that had its own name resolved to this machine.
-  Api(const QueryService& service, Counters& counters, bool loopback_only)
-      : service_(service), counters_(counters), loopback_only_(loopback_only) {}
+  Api(const QueryService& service, Counters& counters, Access access)
+      : service_(service), counters_(counters), access_(std::move(access)) {}
 
   /// Never throws, whatever the request says. Live answers are computed here; the rest is handed back.
   Reply handle(const Request& request) const;
@@ -65,6 +65,13 @@ class Api {
   };
   struct Route;
   static const std::vector<Route>& routes();
+  /// The route of this method and path, with what stands in the place of its {}.
+  struct Found {
+    const Route* route = nullptr;
+    std::vector<std::string> names;
+    std::string allow;  ///< without a route: the methods that the path takes
+  };
+  static Found find(const std::string& method, const std::vector<std::string>& path);
   Reply route(const Request& request) const;
 
   Reply status(const Call& call) const;
@@ -85,7 +92,7 @@ class Api {
 
   const QueryService& service_;
   Counters& counters_;
-  const bool loopback_only_;
+  const Access access_;
 };
 
 }  // namespace laggard::serve

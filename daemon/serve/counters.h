@@ -13,6 +13,7 @@ struct Counters {
   std::atomic<std::uint64_t> connections_refused = 0;     ///< over limits::kMaxHttpConnections
   std::atomic<std::uint64_t> connections_unaccepted = 0;  ///< accept() failed, for want of descriptors mostly
   std::atomic<std::uint64_t> requests_broken = 0;         ///< no HTTP, or not finished in time
+  std::atomic<std::uint64_t> handshakes_failed = 0;       ///< of TLS, or not finished in time
   std::atomic<std::uint64_t> connections = 0;             ///< open now
   std::atomic<std::uint64_t> event_clients = 0;           ///< reading the event stream now
   std::atomic<std::uint64_t> event_clients_refused = 0;   ///< over limits::kMaxEventClients

@@ -13,6 +13,7 @@
 
 #include "daemon/base/error.h"
 #include "daemon/serve/http_session.h"
+#include "daemon/serve/tls.h"
 
 namespace laggard::serve {
 namespace {
@@ -43,6 +44,13 @@ tcp::endpoint resolve(asio::io_context& io, const std::string& listen) {
   return found.begin()->endpoint();
 }
 
+Access access_of(const HttpOptions& options, const tcp::endpoint& endpoint) {
+  return {.loopback_only = endpoint.address().is_loopback(),
+          .tls = !options.tls_certificate_file.empty(),
+          .token = options.token,
+          .token_file = options.token_file};
+}
+
 asio::awaitable<void> run_session(std::shared_ptr<HttpSession> session) { co_await session->run(); }
 
 }  // namespace
@@ -53,9 +61,12 @@ class HttpServer::Impl {
       : options_(std::move(options)),
         service_(service),
         endpoint_(resolve(io_, options_.listen)),
-        shared_(options_, service, std::move(open_history), endpoint_.address().is_loopback()),
+        shared_(options_, service, std::move(open_history), access_of(options_, endpoint_)),
         acceptor_(io_),
-        accept_pause_(io_) {}
+        accept_pause_(io_) {
+    if (!options_.tls_certificate_file.empty())
+      shared_.tls = server_tls(options_.tls_certificate_file, options_.tls_key_file);
+  }
 
   void start();
   void stop();
@@ -123,7 +134,8 @@ void HttpServer::Impl::refuse(tcp::socket socket) {
   shared_.counters.count_answer(503);
   error_code ignored;
   socket.non_blocking(true, ignored);
-  socket.write_some(asio::buffer(kTooMany), ignored);
+  // Whoever waits for a handshake cannot read a sentence.
+  if (shared_.tls == nullptr) socket.write_some(asio::buffer(kTooMany), ignored);
   socket.shutdown(tcp::socket::shutdown_send, ignored);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "daemon/base/limits.h"
+#include "daemon/serve/access.h"
 #include "daemon/serve/counters.h"
 #include "daemon/serve/history.h"
 #include "daemon/serve/query_service.h"
@@ -16,7 +17,11 @@ namespace laggard::serve {
 
 struct HttpOptions {
   std::string listen = "127.0.0.1:17601";  ///< host:port or [address]:port; port 0 takes a free one
-  unsigned workers = 2;                    ///< threads for answers from storage
+  std::string token;                       ///< see Access
+  std::string token_file;
+  std::string tls_certificate_file;  ///< "" for HTTP without TLS
+  std::string tls_key_file;
+  unsigned workers = 2;                                   ///< threads for answers from storage
   std::size_t connections = limits::kMaxHttpConnections;  ///< open at once; half of them may read events
   std::chrono::milliseconds read_timeout{limits::kHttpReadMs};
   std::chrono::milliseconds idle_timeout{limits::kHttpIdleMs};
@@ -30,7 +35,8 @@ class HttpServer {
  public:
   using HistoryFactory = std::function<std::unique_ptr<History>()>;
 
-  /// `service` must outlive the server. `open_history` is called by workers, once for each.
+  /// `service` must outlive the server. `open_history` is called by workers, once for each. Throws Error when
+  /// the address or the files of TLS cannot be used.
   HttpServer(HttpOptions options, QueryService& service, HistoryFactory open_history);
   /// Stops.
   ~HttpServer();

@@ -20,6 +20,9 @@ using beast::error_code;
 
 constexpr std::size_t kReadBufferBytes = 64 << 10;
 constexpr std::size_t kEventBatchBytes = 64 << 10;
+constexpr std::string_view kNeedsTls =
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+    "{\"error\":{\"code\":\"needs_tls\",\"message\":\"this address speaks TLS only: use https://\"}}\n";
 constexpr const char* kKeepAliveComment = ": still here\n\n";
 
 /// The piece of an export that a worker made.
@@ -44,6 +47,12 @@ asio::awaitable<Result> on_worker(HttpShared& shared, std::function<Result()> wo
                                     asio::use_awaitable);
 }
 
+/// True when a TLS handshake failed because its first bytes were a request of HTTP.
+bool is_plain_http(error_code error) {
+  return error.category() == asio::error::get_ssl_category() &&
+         ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_HTTP_REQUEST;
+}
+
 std::string field(const http::request<http::string_body>& request, http::field name) {
   const auto value = request[name];
   return {value.data(), value.size()};
@@ -55,6 +64,7 @@ Request plain_request(http::request<http::string_body>& message) {
           .body = std::move(message.body()),
           .host = field(message, http::field::host),
           .origin = field(message, http::field::origin),
+          .authorization = field(message, http::field::authorization),
           .last_event_id = std::string(message["Last-Event-ID"])};
 }
 
@@ -99,7 +109,7 @@ void Histories::give(std::unique_ptr<History> history) {
 
 HttpSession::HttpSession(asio::ip::tcp::socket socket, HttpShared& shared)
     : shared_(shared),
-      stream_(std::move(socket)),
+      stream_(beast::tcp_stream(std::move(socket)), shared.tls.get()),
       buffer_(kReadBufferBytes),
       wake_timer_(stream_.get_executor()) {
   shared_.sessions.insert(this);
@@ -122,18 +132,40 @@ void HttpSession::wake() {
 
 void HttpSession::close() {
   error_code ignored;
-  stream_.socket().close(ignored);
+  stream_.tcp().socket().close(ignored);
   wake_timer_.cancel();
 }
 
 asio::awaitable<void> HttpSession::run() {
   try {
-    while (co_await serve_one()) {
+    const bool begun = co_await shake_hands();
+    if (begun) {
+      while (co_await serve_one()) {
+      }
+      co_await say_goodbye();
     }
   } catch (const std::exception&) {
     ++shared_.counters.requests_broken;
   }
   close();
+}
+
+asio::awaitable<bool> HttpSession::shake_hands() {
+  if (!stream_.has_tls()) co_return true;
+  error_code error;
+  stream_.tcp().expires_after(shared_.options.read_timeout);
+  co_await stream_.async_handshake(asio::ssl::stream_base::server, into(error));
+  if (!error) co_return true;
+  ++shared_.counters.handshakes_failed;
+  if (is_plain_http(error)) co_await asio::async_write(stream_.tcp(), asio::buffer(kNeedsTls), into(error));
+  co_return false;
+}
+
+asio::awaitable<void> HttpSession::say_goodbye() {
+  if (!stream_.has_tls() || !stream_.tcp().socket().is_open()) co_return;
+  error_code ignored;
+  stream_.tcp().expires_after(shared_.options.read_timeout);
+  co_await stream_.async_shutdown(into(ignored));
 }
 
 asio::awaitable<bool> HttpSession::serve_one() {
@@ -156,7 +188,7 @@ asio::awaitable<bool> HttpSession::serve_one() {
 asio::awaitable<std::optional<HttpSession::Message>> HttpSession::read_request() {
   error_code error;
   if (buffer_.size() == 0) {
-    stream_.expires_after(fresh_ ? shared_.options.read_timeout : shared_.options.idle_timeout);
+    stream_.tcp().expires_after(fresh_ ? shared_.options.read_timeout : shared_.options.idle_timeout);
     const std::size_t n = co_await stream_.async_read_some(buffer_.prepare(4096), into(error));
     if (error) co_return std::nullopt;
     buffer_.commit(n);
@@ -165,7 +197,7 @@ asio::awaitable<std::optional<HttpSession::Message>> HttpSession::read_request()
   http::request_parser<http::string_body> parser;
   parser.header_limit(limits::kMaxHttpHeaderBytes);
   parser.body_limit(limits::kMaxHttpBodyBytes);
-  stream_.expires_after(shared_.options.read_timeout);
+  stream_.tcp().expires_after(shared_.options.read_timeout);
   co_await http::async_read_header(stream_, buffer_, parser, into(error));
   if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
     const http::response<http::empty_body> go_on{http::status::continue_, parser.get().version()};
@@ -193,8 +225,8 @@ asio::awaitable<void> HttpSession::refuse_broken(error_code error) {
 asio::awaitable<void> HttpSession::drain() {
   // Closing a socket with unread bytes resets the connection, and the client loses the answer that says why.
   error_code error;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
-  stream_.expires_after(shared_.options.read_timeout);
+  stream_.tcp().socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  stream_.tcp().expires_after(shared_.options.read_timeout);
   std::size_t left = 4 * limits::kMaxHttpBodyBytes;
   std::vector<char> sink(16 << 10);
   while (!error && left > 0) {
@@ -207,13 +239,14 @@ asio::awaitable<bool> HttpSession::send_answer(const Message& request, Answer an
   http::response<http::string_body> response{static_cast<http::status>(answer.status), request.version()};
   set_common_fields(response, answer.content_type);
   if (!answer.allow.empty()) response.set(http::field::allow, answer.allow);
+  if (answer.status == 401) response.set(http::field::www_authenticate, "Bearer realm=\"laggard\"");
   response.keep_alive(request.keep_alive());
   const std::size_t length = answer.body.size();
   if (request.method() != http::verb::head) response.body() = std::move(answer.body);
   response.content_length(length);
   shared_.counters.count_answer(answer.status);
   error_code error;
-  stream_.expires_after(shared_.options.write_timeout);
+  stream_.tcp().expires_after(shared_.options.write_timeout);
   co_await http::async_write(stream_, response, into(error));
   co_return !error && request.keep_alive();
 }
@@ -226,7 +259,7 @@ asio::awaitable<bool> HttpSession::begin_stream(const Message& request, std::str
   shared_.counters.count_answer(200);
   error_code error;
   http::response_serializer<http::empty_body> serializer{response};
-  stream_.expires_after(shared_.options.write_timeout);
+  stream_.tcp().expires_after(shared_.options.write_timeout);
   co_await http::async_write_header(stream_, serializer, into(error));
   co_return !error;
 }
@@ -234,7 +267,7 @@ asio::awaitable<bool> HttpSession::begin_stream(const Message& request, std::str
 asio::awaitable<bool> HttpSession::send_piece(const Message& request, const std::string& text) {
   if (text.empty()) co_return true;  // an empty chunk would end the stream
   error_code error;
-  stream_.expires_after(shared_.options.write_timeout);
+  stream_.tcp().expires_after(shared_.options.write_timeout);
   if (request.version() >= 11)
     co_await asio::async_write(stream_, http::make_chunk(asio::buffer(text)), into(error));
   else
@@ -245,7 +278,7 @@ asio::awaitable<bool> HttpSession::send_piece(const Message& request, const std:
 asio::awaitable<bool> HttpSession::end_stream(const Message& request) {
   if (request.version() < 11) co_return false;
   error_code error;
-  stream_.expires_after(shared_.options.write_timeout);
+  stream_.tcp().expires_after(shared_.options.write_timeout);
   co_await asio::async_write(stream_, http::make_chunk_last(), into(error));
   co_return !error && request.keep_alive();
 }
@@ -282,12 +315,12 @@ asio::awaitable<bool> HttpSession::send_export(const Message& request, ExportAsk
 
 void HttpSession::watch_for_hang_up() {
   // Nothing may come from a reader of events: readable means that it is gone.
-  stream_.socket().async_wait(asio::ip::tcp::socket::wait_read,
-                              [self = shared_from_this()](error_code error) {
-                                if (error == asio::error::operation_aborted) return;
-                                self->hung_up_ = true;
-                                self->wake_timer_.cancel();
-                              });
+  stream_.tcp().socket().async_wait(asio::ip::tcp::socket::wait_read,
+                                    [self = shared_from_this()](error_code error) {
+                                      if (error == asio::error::operation_aborted) return;
+                                      self->hung_up_ = true;
+                                      self->wake_timer_.cancel();
+                                    });
 }
 
 asio::awaitable<void> HttpSession::wait_for_events(std::chrono::steady_clock::time_point until) {
@@ -316,7 +349,7 @@ asio::awaitable<bool> HttpSession::send_events(const Message& request, EventsAsk
   std::string text = start.gap ? kGapEvent : kKeepAliveComment;
   bool sent = true;
   auto quiet_until = std::chrono::steady_clock::now();
-  while (sent && !hung_up_ && stream_.socket().is_open()) {
+  while (sent && !hung_up_ && stream_.tcp().socket().is_open()) {
     const EventLog::Batch batch = shared_.events.read(position_, asked.run, kEventBatchBytes);
     text += batch.text;
     if (text.empty() && batch.position == position_) {

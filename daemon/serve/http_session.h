@@ -3,6 +3,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core.hpp>
@@ -12,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "daemon/net/stream.h"
 #include "daemon/serve/api.h"
 #include "daemon/serve/event_log.h"
 #include "daemon/serve/export.h"
@@ -47,10 +49,10 @@ class HttpSession;
 /// What all connections share; only the io thread touches `events` and `sessions`.
 struct HttpShared {
   HttpShared(const HttpOptions& http_options, const QueryService& query_service,
-             HttpServer::HistoryFactory open, bool loopback_only)
+             HttpServer::HistoryFactory open, Access access)
       : options(http_options),
         service(query_service),
-        api(query_service, counters, loopback_only),
+        api(query_service, counters, std::move(access)),
         histories(std::move(open)),
         workers(http_options.workers) {}
 
@@ -58,6 +60,7 @@ struct HttpShared {
   const QueryService& service;
   Counters counters;
   Api api;
+  std::unique_ptr<boost::asio::ssl::context> tls;  // null for HTTP without it
   Histories histories;
   boost::asio::thread_pool workers;
   EventLog events;
@@ -81,6 +84,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
  private:
   using Message = boost::beast::http::request<boost::beast::http::string_body>;
 
+  boost::asio::awaitable<bool> shake_hands();
+  boost::asio::awaitable<void> say_goodbye();
   boost::asio::awaitable<bool> serve_one();
   boost::asio::awaitable<std::optional<Message>> read_request();
   boost::asio::awaitable<void> refuse_broken(boost::beast::error_code error);
@@ -95,7 +100,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void watch_for_hang_up();
 
   HttpShared& shared_;
-  boost::beast::tcp_stream stream_;
+  net::Stream stream_;
   boost::beast::flat_buffer buffer_;
   boost::asio::steady_timer wake_timer_;
   bool fresh_ = true;  // no request has come yet

@@ -185,6 +185,9 @@ void add_http(MetricsText& page, const Counters& counters) {
   page.counter("laggard_http_requests_broken_total", "Requests that were no HTTP, or not finished in time.")
       .add({}, counters.requests_broken.load());
   page.gauge("laggard_http_connections", "Open HTTP connections.").add({}, counters.connections.load());
+  page.counter("laggard_http_handshakes_failed_total",
+               "TLS handshakes that failed, or were not finished in time.")
+      .add({}, counters.handshakes_failed.load());
   page.counter("laggard_http_connections_refused_total", "Connections refused because too many were open.")
       .add({}, counters.connections_refused.load());
   page.counter("laggard_http_connections_unaccepted_total",

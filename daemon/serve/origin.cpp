@@ -30,14 +30,14 @@ bool is_loopback(std::string_view host) {
 
 }  // namespace
 
-void check_origin(const Claims& claims, bool loopback_only) {
-  if (loopback_only && !claims.host.empty() && !is_loopback(claims.host))
+void check_origin(const Claims& claims, const Access& access) {
+  if (access.loopback_only && !claims.host.empty() && !is_loopback(claims.host))
     throw QueryError(403, "foreign_host",
                      "this collector answers requests for a loopback name only, not for \"" +
                          std::string(claims.host) + "\"; use 127.0.0.1 or localhost");
   const bool reads = claims.method == "GET" || claims.method == "HEAD";
   if (reads || claims.origin.empty()) return;
-  if (lower(claims.origin) != "http://" + lower(claims.host))
+  if (lower(claims.origin) != (access.tls ? "https://" : "http://") + lower(claims.host))
     throw QueryError(403, "foreign_origin", "a web page of another site may not change anything here");
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/serve/access.h"
+
 namespace laggard::serve {
 
 struct Claims {
@@ -14,6 +16,6 @@ struct Claims {
 
 /// Throws QueryError 403 for a POST from a web page of another origin, and on a loopback address for a Host
 /// that is no loopback name: such a page had its own name resolved to this machine.
-void check_origin(const Claims& claims, bool loopback_only);
+void check_origin(const Claims& claims, const Access& access);
 
 }  // namespace laggard::serve

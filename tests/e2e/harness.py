@@ -117,8 +117,9 @@ class EndToEnd(unittest.TestCase):
         return agent
 
     def cli(self, collector, *arguments, code=0):
-        """Runs the client; returns its standard output."""
-        done = run_client("--collector", collector.http, *arguments)
+        """Runs the client, with the collector's token; returns its standard output."""
+        token = ["--token-file", f"{collector.data}/admin.token"]
+        done = run_client("--collector", collector.http, *token, *arguments)
         self.assertEqual(done.returncode, code, f"laggard {arguments}: {done.stdout}{done.stderr}")
         return done.stdout
 

@@ -53,8 +53,14 @@ class EngineTest : public ::testing::Test {
                     .drained = [] {},
                     .ingest_counts = [] { return ingest::Counts(); },
                     .connection_counts = [] { return ingest::ConnectionCounts(); },
-                    .published = [this] { ++published_; },
-                    .failed = [] { std::abort(); }});
+                    .published =
+                        [this] {
+                          ++published_;
+                          hangs_ = hang_.load();
+                          hang_.wait(true);
+                        },
+                    .failed = [] { std::abort(); },
+                    .turned = [this] { ++turned_; }});
   }
   void restart() {
     engine_.reset();
@@ -121,7 +127,8 @@ class EngineTest : public ::testing::Test {
   std::mutex mutex_;
   std::map<ingest::SessionId, core::Welcomed> welcomed_;  // guarded by mutex_
   std::map<core::SourceKey, std::uint64_t> acked_;        // guarded by mutex_
-  std::atomic<int> published_ = 0;
+  std::atomic<int> published_ = 0, turned_ = 0;
+  std::atomic<bool> hang_ = false, hangs_ = false;  // at its next snapshot; it does
   std::unique_ptr<Engine> engine_;
 };
 
@@ -151,6 +158,21 @@ TEST_F(EngineTest, WhatManyThreadsSendIsDurableWhenItIsAcknowledged) {
   EXPECT_EQ(attempt()->counts.stored, (kSteps + 1U) * kRanks);
   EXPECT_EQ(attempt()->settled->breakdown.wall.max, 10.0 + kRanks - 1);
   EXPECT_EQ(greet(0).committed_seq, kSteps + 1U);
+}
+
+TEST_F(EngineTest, AnEngineThatHangsDoesNotTurn) {
+  const auto wait_past = [](const std::atomic<int>& count, int value) {
+    while (count <= value) std::this_thread::yield();
+  };
+  wait_past(turned_, turned_ + 3);  // without anything to do too
+  hang_ = true;
+  while (!hangs_) std::this_thread::yield();
+  const int hung_at = turned_;
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // ten turns of one that goes on
+  EXPECT_EQ(turned_, hung_at);
+  hang_ = false;
+  hang_.notify_all();
+  wait_past(turned_, hung_at);
 }
 
 TEST_F(EngineTest, AStopMakesOpenStepsDurable) {

@@ -38,8 +38,8 @@ TEST(App, HelpAndVersionAreFine) {
 }
 
 TEST(App, EveryCommandHasAnExample) {
-  for (const char* command :
-       {"runs", "status", "report", "steps", "step", "ranks", "stages", "import", "export", "close", "keys"}) {
+  for (const char* command : {"runs", "status", "report", "steps", "step", "ranks", "stages", "import",
+                              "export", "close", "keys"}) {
     const Outcome help = run_command({command, "--help"});
     EXPECT_EQ(help.code, ExitCode::fine) << command;
     EXPECT_THAT(help.out, HasSubstr(std::string("Example: laggard ") + command));
@@ -54,7 +54,7 @@ TEST(App, UsageIsTwo) {
                                                        {"step", "job", "three"},
                                                        {"steps", "job", "--last", "0"},
                                                        {"report"},
-                                                       {"--collector", "https://x", "runs"},
+                                                       {"--collector", "ftp://x", "runs"},
                                                        {"report", "job", "--profile", "/no/such/file"},
                                                        {"status", "job", "--watch", "-o", "csv"}};
   for (const auto& line : lines) {

@@ -16,6 +16,11 @@ TEST(Endpoint, ReadsWhatPeopleType) {
   const Endpoint six = parse_endpoint("http://[::1]:99");
   EXPECT_EQ(six.host, "::1");
   EXPECT_EQ(six.port, "99");
+  EXPECT_FALSE(full.tls);
+  const Endpoint tls = parse_endpoint("https://node7/");
+  EXPECT_TRUE(tls.tls);
+  EXPECT_EQ(tls.host, "node7");
+  EXPECT_EQ(tls.port, "17601");
 }
 
 TEST(Endpoint, TheHostFieldHasTheBracketsOfAnIpv6Address) {
@@ -24,8 +29,9 @@ TEST(Endpoint, TheHostFieldHasTheBracketsOfAnIpv6Address) {
 }
 
 TEST(Endpoint, RefusesTheRest) {
-  for (const char* text : {"", "http://", "https://host", "host:", "host:70000", "host:1x", "host/path",
-                           "[::1", "[::1]9", ":80", "a b", "user@host", "tcp://127.0.0.1:17600"}) {
+  for (const char* text :
+       {"", "http://", "https://", "ftp://host", "host:", "host:70000", "host:1x", "host/path", "[::1",
+        "[::1]9", ":80", "a b", "user@host", "tcp://127.0.0.1:17600"}) {
     EXPECT_THROW(parse_endpoint(text), Failure) << text;
   }
 }

@@ -105,7 +105,8 @@ class ApiTest : public testing::Test {
   Counters counters_{};
   std::vector<std::string> closed_;
   QueryService service_{test::collector_with([this] { return snapshot_; }, &closed_)};
-  Api api_{service_, counters_, true};
+  const Access access_{.token = "sixteen-characters", .token_file = "/data/admin.token"};
+  Api api_{service_, counters_, access_};
 };
 
 TEST_F(ApiTest, EveryDocumentedRequestHasAnAnswer) {
@@ -178,7 +179,10 @@ TEST_F(ApiTest, TheWrongMethodIsToldTheRightOne) {
 }
 
 TEST_F(ApiTest, AWebPageOfAnotherSiteCannotCloseARun) {
-  const Request close{.method = "POST", .target = "/api/v1/runs/job/close", .host = "127.0.0.1:17601"};
+  const Request close{.method = "POST",
+                      .target = "/api/v1/runs/job/close",
+                      .host = "127.0.0.1:17601",
+                      .authorization = "Bearer sixteen-characters"};
   for (const char* origin :
        {"http://evil.example", "null", "http://127.0.0.1:9999", "https://127.0.0.1:17601"}) {
     Request request = close;
@@ -191,6 +195,51 @@ TEST_F(ApiTest, AWebPageOfAnotherSiteCannotCloseARun) {
   EXPECT_EQ(answer(own).status, 200U);
   EXPECT_EQ(answer(close).status, 200U) << "no browser, no origin";
   EXPECT_THAT(closed_, testing::ElementsAre("job", "job"));
+  // With TLS its own pages have another origin.
+  Access tls = access_;
+  tls.tls = true;
+  const Api over_tls(service_, counters_, tls);
+  EXPECT_EQ(error_code(std::get<Answer>(over_tls.handle(own))), "foreign_origin");
+  own.origin = "https://127.0.0.1:17601";
+  EXPECT_TRUE(std::holds_alternative<StoredAnswer>(over_tls.handle(own)));
+}
+
+TEST_F(ApiTest, WhatChangesSomethingNeedsTheToken) {
+  Request close{.method = "POST", .target = "/api/v1/runs/job/close"};
+  EXPECT_EQ(answer(close).status, 401U);
+  close.authorization = "Bearer sixteen-characterx";
+  EXPECT_EQ(answer(close).status, 401U);
+  EXPECT_THAT(closed_, testing::IsEmpty());
+  close.authorization = "Bearer sixteen-characters";
+  EXPECT_EQ(answer(close).status, 200U);
+  EXPECT_EQ(answer({.method = "DELETE", .target = "/api/v1/runs/job"}).status, 401U);
+}
+
+TEST_F(ApiTest, FromOtherMachinesEverythingButHealthNeedsTheToken) {
+  const Api open(service_, counters_,
+                 {.loopback_only = false, .token = access_.token, .token_file = access_.token_file});
+  const auto status = [&](const char* method, const char* target, const char* authorization) {
+    const Reply reply = open.handle({.method = method, .target = target, .authorization = authorization});
+    const auto* answered = std::get_if<Answer>(&reply);
+    return answered == nullptr ? 200U : answered->status;
+  };
+  for (const auto& [method, target] :
+       std::vector<std::pair<const char*, const char*>>{{"GET", "/metrics"},
+                                                        {"HEAD", "/metrics"},
+                                                        {"GET", "/api/v1/status"},
+                                                        {"GET", "/api/v1/runs/job/export"},
+                                                        {"GET", "/api/v1/events"},
+                                                        {"POST", "/api/v1/report"},
+                                                        {"POST", "/api/v1/runs/job/close"},
+                                                        {"DELETE", "/api/v1/runs/job"},
+                                                        {"GET", "/api/v1/runs/none"},
+                                                        {"GET", "/nothing"},
+                                                        {"GET", "/%zz"},
+                                                        {"BREW", "/-/healthy"}}) {
+    EXPECT_EQ(status(method, target, ""), 401U) << method << target;
+    EXPECT_NE(status(method, target, "Bearer sixteen-characters"), 401U) << method << target;
+  }
+  for (const char* target : {"/-/healthy", "/-/ready"}) EXPECT_EQ(status("GET", target, ""), 200U) << target;
 }
 
 TEST_F(ApiTest, ANameThatOnlyResolvesToThisMachineIsRefused) {
@@ -202,9 +251,9 @@ TEST_F(ApiTest, ANameThatOnlyResolvesToThisMachineIsRefused) {
   for (const char* host :
        {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "[::2]", "10.0.0.1", "127.evil"})
     EXPECT_EQ(status_for(host), 403U) << host;
-  const Api open(service_, counters_, false);
-  EXPECT_TRUE(std::holds_alternative<Answer>(
-      open.handle({.method = "GET", .target = "/api/v1/runs", .host = "collector.example"})));
+  const Api open(service_, counters_, {.loopback_only = false});
+  const Reply reply = open.handle({.method = "GET", .target = "/-/healthy", .host = "collector.example"});
+  EXPECT_EQ(std::get<Answer>(reply).status, 200U);
 }
 
 TEST_F(ApiTest, BeforeTheFirstSnapshotItIsHealthyAndNotReady) {
