@@ -19,6 +19,7 @@ using agent::CollectorLink;
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 60s;
+constexpr std::size_t kConnections = 100;
 
 class ServerTest : public ::testing::Test {
  protected:
@@ -31,7 +32,7 @@ class ServerTest : public ::testing::Test {
     std::optional<Security> security;
     if (secure) security = Security{collector_.secret_key, list_};
     auto server = std::make_unique<Server>(
-        "tcp://127.0.0.1:0", "collector", queue_, [] { return 1'000'000; }, security);
+        "tcp://127.0.0.1:0", "collector", queue_, [] { return 1'000'000; }, kConnections, security);
     server->start();
     return server;
   }
@@ -70,18 +71,18 @@ TEST_F(ServerTest, AnAllowedKeyGetsInAndAnotherDoesNot) {
   EXPECT_EQ(event_of(allowed), CollectorLink::Event::connected);
   EXPECT_EQ(event_of(stranger), CollectorLink::Event::refused);
   EXPECT_EQ(stranger.refusal(), CollectorLink::Refusal::key_not_allowed);
-  EXPECT_TRUE(becomes(stranger, [&] { return server->counts().handshakes_refused > 0; }));
+  EXPECT_TRUE(becomes(stranger, [&] { return server->connection_counts().handshakes_refused > 0; }));
 }
 
 TEST_F(ServerTest, ALinkWithoutAKeyAndOneForAnotherCollectorAreRefused) {
   const auto server = start();
   CollectorLink plain(server->address());
   EXPECT_EQ(event_of(plain), CollectorLink::Event::refused);
-  EXPECT_TRUE(becomes(plain, [&] { return server->counts().handshakes_refused > 0; }));
-  const std::uint64_t before = server->counts().handshakes_refused;
+  EXPECT_TRUE(becomes(plain, [&] { return server->connection_counts().handshakes_refused > 0; }));
+  const std::uint64_t before = server->connection_counts().handshakes_refused;
   CollectorLink lost(server->address(), keys::PeerKeys{allowed_, keys::make_key_pair().public_key});
   EXPECT_EQ(event_of(lost), CollectorLink::Event::refused);
-  EXPECT_TRUE(becomes(lost, [&] { return server->counts().handshakes_refused > before; }));
+  EXPECT_TRUE(becomes(lost, [&] { return server->connection_counts().handshakes_refused > before; }));
   EXPECT_EQ(server->counts().messages, 0U);
 }
 
