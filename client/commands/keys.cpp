@@ -6,9 +6,9 @@
 #include "client/render/json_text.h"
 #include "client/render/text.h"
 #include "client/views/views.h"
+#include "daemon/base/private_file.h"
 #include "daemon/keys/allow_list.h"
 #include "daemon/keys/key_file.h"
-#include "daemon/keys/private_file.h"
 
 namespace laggard::client {
 namespace {
@@ -90,8 +90,8 @@ void add_new(CLI::App& app, Context& context) {
     const fs::path into =
         options->data.empty() ? fs::path(options->directory) : fs::path(options->data) / kFolder;
     if (!options->data.empty()) {
-      keys::make_private_directory(options->data);
-      keys::make_private_directory(into);
+      make_private_directory(options->data);
+      make_private_directory(into);
     }
     const keys::KeyFiles files = keys::create_key_files(into, options->name);
     const Table table{
@@ -124,7 +124,7 @@ void add_allow(CLI::App& app, Context& context) {
     const fs::path path = options->list.path();
     const keys::PublicKey key = public_key(options->key);
     const keys::AllowedKey entry{key.key, options->note.empty() ? key.name : options->note, options->runs};
-    if (options->list.file.empty()) keys::make_private_directory(path.parent_path());
+    if (options->list.file.empty()) make_private_directory(path.parent_path());
     bool changed = false;
     keys::AllowedKey allowed;
     keys::change_allow_list(path.string(), [&](keys::AllowList& list) {

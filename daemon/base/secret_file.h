@@ -1,10 +1,9 @@
-// Files that hold a secret: the token of the HTTP side, a private key.
+// The token of the HTTP side, in its file.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 namespace laggard::limits {
 
@@ -16,15 +15,10 @@ inline constexpr std::size_t kMaxSecretFileBytes = 64 << 10;  ///< a private key
 
 namespace laggard {
 
-/// The content of a file that only its owner can read. Throws Error, which never has the content, when it
-/// cannot be read, is no plain file, is larger than limits::kMaxSecretFileBytes, or others may read or write
-/// it. `what` is the file in a sentence: "the private key".
-std::string read_secret_file(const std::filesystem::path& file, std::string_view what);
-
-/// The token that a file holds, without the white space around it. Throws Error, as above and when it is
-/// shorter than limits::kMinTokenBytes, longer than limits::kMaxTokenBytes, or has other characters than an
-/// HTTP field may have there (RFC 6750): so a file that is something else, such as a private key, is never
-/// sent for a token.
+/// The token that a file holds, without the white space around it. Throws Error as read_private_file()
+/// does, and when it is shorter than limits::kMinTokenBytes, longer than limits::kMaxTokenBytes, or has other
+/// characters than an HTTP field may have there (RFC 6750): so a file that is something else, such as a
+/// private key, is never sent for a token.
 std::string read_token_file(const std::filesystem::path& file);
 
 /// Makes a file with a random token, readable by its owner alone, unless it is there. The folder must be its

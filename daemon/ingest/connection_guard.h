@@ -15,7 +15,7 @@ struct ConnectionCounts {
   std::uint64_t connections = 0;             ///< open now
   std::uint64_t connections_refused = 0;     ///< shut down at once: there were as many as there may be
   std::uint64_t connections_unaccepted = 0;  ///< accept() failed, for want of descriptors mostly
-  std::uint64_t handshakes_refused = 0;      ///< no ZeroMQ, or not finished in time
+  std::uint64_t handshakes_refused = 0;      ///< no ZeroMQ, not in time, or no key that is allowed
 };
 
 /// Watches a bound ZeroMQ socket on a thread of its own and shuts down connections beyond `most`. ZeroMQ

@@ -8,9 +8,9 @@
 
 #include "daemon/base/error.h"
 #include "daemon/base/limits.h"
+#include "daemon/base/private_file.h"
 #include "daemon/keys/key.h"
 #include "daemon/keys/limits.h"
-#include "daemon/keys/private_file.h"
 
 namespace laggard::keys {
 namespace {

@@ -3,20 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <sstream>
 
 #include "daemon/base/error.h"
+#include "daemon/base/private_file.h"
 #include "daemon/keys/limits.h"
-#include "daemon/keys/private_file.h"
 
 namespace laggard::keys {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t kOthers = 077;
 constexpr const char* kSecret = "secret";
 constexpr const char* kPublic = "public";
 
@@ -52,12 +49,6 @@ KeyLine key_line(const std::string& text, const std::string& path) {
   return found;
 }
 
-std::string octal(mode_t mode) {
-  std::array<char, 8> text{};
-  std::snprintf(text.data(), text.size(), "%04o", static_cast<unsigned>(mode & 07777));
-  return text.data();
-}
-
 }  // namespace
 
 KeyFiles create_key_files(const fs::path& directory, const std::string& name) {
@@ -86,11 +77,7 @@ KeyFiles create_key_files(const fs::path& directory, const std::string& name) {
 
 KeyPair read_secret_file(const std::string& path) {
   if (is_key(path)) throw Error("a secret key is given by its file, never as text, which others can see");
-  const FileContent content = read_file(path, limits::kMaxKeyFileBytes);
-  if ((content.facts.st_mode & kOthers) != 0)
-    throw Error("the secret key " + path + " can be used by others than its owner (mode " +
-                octal(content.facts.st_mode) + "): chmod 600 it, or better make a new one");
-  KeyLine line = key_line(content.text, path);
+  KeyLine line = key_line(read_private_file(path, limits::kMaxKeyFileBytes, "the secret key"), path);
   if (line.kind != kSecret) throw Error(path + " is a public key; what is wanted here is the secret one");
   return pair_of(std::move(line.key));
 }

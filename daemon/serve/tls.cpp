@@ -5,6 +5,7 @@
 #include <boost/asio/buffer.hpp>
 
 #include "daemon/base/error.h"
+#include "daemon/base/private_file.h"
 #include "daemon/base/secret_file.h"
 
 namespace laggard::serve {
@@ -36,7 +37,7 @@ std::unique_ptr<context> server_tls(const std::string& certificate_file, const s
                 error.message());
   // Without this OpenSSL would ask at the terminal for the pass phrase of a key that has one.
   tls->set_password_callback([](std::size_t, context::password_purpose) { return std::string(); }, error);
-  const std::string key = read_secret_file(key_file, "the private key");
+  const std::string key = read_private_file(key_file, limits::kMaxSecretFileBytes, "the private key");
   tls->use_private_key(boost::asio::buffer(key), context::pem, error);
   if (error)
     throw Error("http_tls_key: the private key in " + key_file + " cannot be used: " + error.message() +

@@ -16,7 +16,7 @@ STOP_S = 60
 MIB = 1 << 20
 # limits::kWindowBytes: batches that nobody has acknowledged. The socket has a copy of those that it took.
 WINDOW = 32 * MIB
-PROGRAM = 24 * MIB  # and what else an agent may need then: a piece of file, what the allocator keeps
+PROGRAM = 44 * MIB  # and what else it may need then: a piece of each of a hundred files, what the allocator keeps
 IDLE_SHARE = 0.2  # of a core; far above what is seen
 
 

@@ -174,8 +174,8 @@ class Token(Http):
             (self.secret("x" * 100_000, "huge"), "is larger than 65536 bytes"),
             (self.secret("two\nlines of something", "lines"), "on one line"),
             (self.home / "nowhere", "No such file"),
-            (self.home / "fifo", "no plain file"),
-            (self.home, "no plain file"),
+            (self.home / "fifo", "no regular file"),
+            (self.home, "no regular file"),
         ):
             with self.subTest(file.name):
                 if file == self.home:

@@ -258,13 +258,13 @@ class Starts(Keys):
         for file in (secret, theirs):
             os.chmod(file, 0o640)
         said = self.refused_start(environment={"LAGGARD_INGEST_KEY": str(theirs)})
-        self.assertIn("mode 0640", said)
+        self.assertIn("others may read or write that file", said)
         self.assertNotIn(secret_text(theirs), said)
         os.chmod(theirs, 0o600)
         collector = self.start_guarded()
         agent = self.start_keyed(collector, secret, "job", self.rank_file())
         self.assertEqual(agent.wait(SLOW), 2)
-        self.assertIn("mode 0640", agent.said())
+        self.assertIn("others may read or write that file", agent.said())
         self.assertNotIn(secret_text(secret), agent.said())
         agent = self.start_agent(collector, "job", self.rank_file(), extra=["--key", secret_text(theirs),
                                                                           "--collector-key", self.collector_key])

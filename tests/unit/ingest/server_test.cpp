@@ -19,7 +19,6 @@ using agent::CollectorLink;
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 60s;
-constexpr std::size_t kConnections = 100;
 
 class ServerTest : public ::testing::Test {
  protected:
@@ -32,7 +31,7 @@ class ServerTest : public ::testing::Test {
     std::optional<Security> security;
     if (secure) security = Security{collector_.secret_key, list_};
     auto server = std::make_unique<Server>(
-        "tcp://127.0.0.1:0", "collector", queue_, [] { return 1'000'000; }, kConnections, security);
+        "tcp://127.0.0.1:0", "collector", queue_, [] { return 1'000'000; }, 100, security);
     server->start();
     return server;
   }

@@ -6,8 +6,9 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
-namespace laggard::keys {
+namespace laggard {
 
 struct FileContent {
   std::string text;
@@ -16,6 +17,10 @@ struct FileContent {
 
 /// Throws Error when it cannot be read, is no regular file, or is larger than `most` bytes.
 FileContent read_file(const std::filesystem::path& path, std::size_t most);
+
+/// The same of a file that holds a secret: it must be its owner's alone. Throws Error, which never has the
+/// content; `what` is the secret in a sentence: "the private key".
+std::string read_private_file(const std::filesystem::path& path, std::size_t most, std::string_view what);
 
 /// A new file, durable when this returns. Throws Error when there is one. What root makes belongs to the
 /// owner of the directory, so that a collector with a user of its own can read it.
@@ -39,4 +44,4 @@ class DirectoryLock {
   int fd_;
 };
 
-}  // namespace laggard::keys
+}  // namespace laggard

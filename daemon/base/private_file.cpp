@@ -1,4 +1,4 @@
-#include "daemon/keys/private_file.h"
+#include "daemon/base/private_file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,10 +7,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "daemon/base/error.h"
 
-namespace laggard::keys {
+namespace laggard {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,6 +91,15 @@ FileContent read_file(const fs::path& path, std::size_t most) {
   }
 }
 
+std::string read_private_file(const fs::path& path, std::size_t most, std::string_view what) {
+  FileContent content = read_file(path, most);
+  if ((content.facts.st_mode & 077) != 0)
+    throw Error(std::string(what) + " in " + path.string() +
+                " is refused: others may read or write that file; chmod 600 " + path.string() +
+                " keeps it to its owner (and a secret that others have seen should be replaced)");
+  return std::move(content.text);
+}
+
 void write_new_file(const fs::path& path, const std::string& text, mode_t mode) {
   const Descriptor fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd.is_open()) fail("make", path);
@@ -151,4 +161,4 @@ DirectoryLock::DirectoryLock(const fs::path& directory)
 
 DirectoryLock::~DirectoryLock() { close(fd_); }
 
-}  // namespace laggard::keys
+}  // namespace laggard
