@@ -54,7 +54,7 @@ class Crowd:
         self.connections = []
         for _ in range(count):
             connection = socket.socket()
-            connection.settimeout(2)
+            connection.settimeout(SECONDS)
             try:
                 connection.connect(address_of(url))
             except OSError:

@@ -46,7 +46,7 @@ void look_at(const std::shared_ptr<const core::Snapshot>& snapshot, core::UnixMs
                                .storage = [] { return serve::StorageFacts{}; },
                                .close = [](const std::string&) {}});
   serve::Counters counters;
-  const serve::Api api(service, counters, true);
+  const serve::Api api(service, counters, serve::Access{});
   for (const char* target : {"/api/v1/status", "/api/v1/runs", "/metrics?ranks=1"}) ask(api, target);
   for (const auto& run : snapshot->runs)
     if (run->name == "job" && run->newest != nullptr) ask(api, "/api/v1/runs/job");

@@ -1,5 +1,6 @@
-// A request to the HTTP API: six lines (method, target, Host, Origin, Last-Event-ID, and the body to the
-// end). Whatever it says, the answer is one that docs/api.md knows, and never that something broke inside.
+// A request to the HTTP API: a line each of method, target, Host, Origin, Authorization and Last-Event-ID,
+// and the body to the end. Whatever it says, the answer is one that docs/api.md knows, and never that
+// something broke inside.
 #include <nlohmann/json.hpp>
 
 #include "daemon/serve/api.h"
@@ -26,12 +27,12 @@ struct World {
   std::shared_ptr<const core::Snapshot> snapshot;
   serve::QueryService service{test::collector_with([this] { return snapshot; })};
   serve::Counters counters;
-  serve::Api api{service, counters, true};
+  serve::Api api{service, counters, {.token = "sixteen-characters"}};
   serve::EventLog events;
 };
 
 void check(const serve::Answer& answer) {
-  constexpr std::array kStatuses{200U, 400U, 403U, 404U, 405U, 422U};
+  constexpr std::array kStatuses{200U, 400U, 401U, 403U, 404U, 405U, 422U};
   require(std::ranges::find(kStatuses, answer.status) != kStatuses.end(), "a status that the API knows");
   if (answer.content_type == "application/json")
     require(nlohmann::json::accept(answer.body), "JSON in an answer that says so");
@@ -55,8 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static World world;
   std::string_view rest = fuzz::text_of(data, size);
   serve::Request request;
-  for (std::string* part :
-       {&request.method, &request.target, &request.host, &request.origin, &request.last_event_id})
+  for (std::string* part : {&request.method, &request.target, &request.host, &request.origin,
+                            &request.authorization, &request.last_event_id})
     *part = fuzz::take(rest, '\n');
   request.body = rest;
 
