@@ -306,7 +306,7 @@ TEST_F(CollectorTest, LostItemsAreNamedOnceThatIsDurableAndAfterARestartToo) {
   for (int i = 0; i < 2; ++i) {
     ASSERT_EQ(losses().size(), 1U);
     EXPECT_EQ(losses()[0].rank, 3U);
-    EXPECT_EQ(losses()[0].origin, "api");
+    EXPECT_EQ(losses()[0].origin, "api3");
     EXPECT_EQ(losses()[0].dropped, 8U);
     EXPECT_EQ(losses()[0].ranges, (std::vector<SeqRange>{{2, 8}, {10, 10}}));
     restart();
