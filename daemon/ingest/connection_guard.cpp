@@ -9,7 +9,7 @@
 namespace laggard::ingest {
 namespace {
 
-constexpr const char* kEndpoint = "inproc://connections";
+constexpr const char* kEventsEndpoint = "inproc://connections";
 constexpr int kHandshakeFailed = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                                  ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_ACCEPT_FAILED | ZMQ_EVENT_DISCONNECTED |
@@ -19,9 +19,9 @@ constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_ACCEPT_FAILED | ZMQ_EVENT
 
 ConnectionGuard::ConnectionGuard(zmq::context_t& context, zmq::socket_t& socket, std::size_t most)
     : socket_(socket), events_(context, zmq::socket_type::pair), most_(most) {
-  if (zmq_socket_monitor(socket.handle(), kEndpoint, kEvents) != 0)
+  if (zmq_socket_monitor(socket.handle(), kEventsEndpoint, kEvents) != 0)
     throw Error(std::string("cannot watch the agents' connections: ") + zmq_strerror(zmq_errno()));
-  events_.connect(kEndpoint);
+  events_.connect(kEventsEndpoint);
   thread_ = std::thread([this] { run(); });
 }
 

@@ -12,7 +12,7 @@
 namespace laggard::ingest {
 namespace {
 
-constexpr const char* kEndpoint = "inproc://zeromq.zap.01";  // where libzmq looks for a handler
+constexpr const char* kZapEndpoint = "inproc://zeromq.zap.01";  // where libzmq looks for a handler
 // A question: routing id, empty, version, request id, domain, address, identity, mechanism, credentials.
 constexpr std::size_t kQuestionFrames = 9;
 constexpr std::size_t kPublicKeyBytes = 32;
@@ -32,7 +32,7 @@ std::vector<zmq::message_t> receive(zmq::socket_t& socket) {
 Gate::Gate(zmq::context_t& context, std::string allow_list_file)
     : socket_(context, zmq::socket_type::router), allowed_(std::move(allow_list_file)) {
   socket_.set(zmq::sockopt::linger, 0);
-  socket_.bind(kEndpoint);
+  socket_.bind(kZapEndpoint);
   spdlog::info("agents need a key; {} are allowed", allowed_.list()->keys().size());
 }
 

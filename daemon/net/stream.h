@@ -18,10 +18,13 @@ class Stream {
  public:
   using executor_type = boost::beast::tcp_stream::executor_type;
 
-  /// With TLS when there is a context, which must outlive the stream.
+  /// With TLS when there is a context, which must outlive the stream. It stays where it is.
   Stream(boost::beast::tcp_stream tcp, boost::asio::ssl::context* context) : tcp_(std::move(tcp)) {
     if (context != nullptr) tls_ = std::make_unique<Tls>(tcp_, *context);
   }
+
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
   executor_type get_executor() { return tcp_.get_executor(); }
   /// Time limits and the socket.
