@@ -111,7 +111,8 @@ void Door::finish() {
 
 std::uint64_t Door::items_accounted_for() {
   std::uint64_t items = 0;
-  for (const auto& run : collector_->snapshot(now_, {})->runs)
+  const std::shared_ptr<const core::Snapshot> snapshot = collector_->snapshot(now_, {});
+  for (const auto& run : snapshot->runs)
     for (const auto& [number, attempt] : run->live_attempts) {
       const core::DeliveryCounts& counts = attempt->counts;
       items += counts.stored + counts.duplicate + counts.conflict + counts.rejected + counts.dropped;
