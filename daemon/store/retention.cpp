@@ -8,8 +8,8 @@
 namespace laggard::store {
 namespace {
 
-constexpr Step kFirst = std::numeric_limits<Step>::min();
-constexpr Step kLast = std::numeric_limits<Step>::max();
+constexpr Step kLowestStep = std::numeric_limits<Step>::min();
+constexpr Step kHighestStep = std::numeric_limits<Step>::max();
 
 // The oldest step of each attempt from a level's floor on, when it came, and when the attempt's last record
 // did.
@@ -18,7 +18,7 @@ std::string oldest(const char* floor) {
              "SELECT a.attempt_id, s.step, s.first_received_unix_ms, a.last_received_unix_ms FROM attempts a "
              "JOIN steps s ON s.attempt_id = a.attempt_id AND s.step = "
              "(SELECT min(step) FROM steps WHERE attempt_id = a.attempt_id AND step >= coalesce(a.") +
-         floor + ", " + std::to_string(kFirst) + "))";
+         floor + ", " + std::to_string(kLowestStep) + "))";
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ Retention::Slice Retention::slice_of(core::AttemptId attempt, Step first, std::i
     }
     bytes += rows.as<std::size_t>();
   }
-  if (counted.has_value() && *counted < kLast) slice.end = *counted + 1;
+  if (counted.has_value() && *counted < kHighestStep) slice.end = *counted + 1;
   return slice;
 }
 
@@ -147,13 +147,13 @@ bool Retention::delete_some() {
     if (rows.next()) attempt = rows.integer();
   }
   if (!attempt.has_value()) return false;
-  const Slice slice = slice_of(*attempt, kFirst, 0, std::nullopt);
+  const Slice slice = slice_of(*attempt, kLowestStep, 0, std::nullopt);
   Transaction transaction(database_, Transaction::Kind::write);
-  const Step last = slice.next_received.has_value() ? *slice.end - 1 : kLast;
+  const Step last = slice.next_received.has_value() ? *slice.end - 1 : kHighestStep;
   delete_blocks_.run(*attempt, last);
   delete_stages_.run(*attempt, last);
   delete_steps_.run(*attempt, last);
-  if (last == kLast) {
+  if (last == kHighestStep) {
     delete_names_.run(*attempt);
     forget_.run(*attempt);
   }
