@@ -144,7 +144,7 @@ std::optional<Failure> trouble_of(const agent::DeliveryReport& report, const std
 
 // Where records go, as the collector says. One that listens at every address is where it was asked.
 std::string ingest_address(const Collector& collector, const std::string& asked_at) {
-  const std::string address = text(at(collector.get("/api/v1/status"), "ingest"));
+  std::string address = text(at(collector.get("/api/v1/status"), "ingest"));
   for (const std::string_view every : {"tcp://0.0.0.0:", "tcp://[::]:"}) {
     if (!address.starts_with(every)) continue;
     Endpoint endpoint = parse_endpoint(asked_at);

@@ -36,7 +36,8 @@ std::string age(std::int64_t ms) {
   // The collector's clock may have been set back since; an age below zero says nothing.
   ms = std::max<std::int64_t>(ms, 0);
   const std::int64_t s = ms / 1000, min = s / 60, h = min / 60, d = h / 24;
-  if (s < 10) return fixed(static_cast<double>(ms / 100) / 10, 1) + " s";
+  const std::int64_t tenths = ms / 100;
+  if (s < 10) return fixed(static_cast<double>(tenths) / 10, 1) + " s";
   if (min == 0) return std::to_string(s) + " s";
   if (h == 0) return std::to_string(min) + " min " + std::to_string(s % 60) + " s";
   if (d == 0) return std::to_string(h) + " h " + std::to_string(min % 60) + " min";

@@ -84,8 +84,9 @@ void Engine::ask(const std::shared_ptr<Request>& request) {
   }
   queue_.wake();
   if (done.wait_for(std::chrono::seconds(5)) != std::future_status::ready)
-    throw Error("nothing was done with run " + request->run +
-                " within 5 s: the database cannot be written now");
+    throw Error("run " + request->run + " is not yet " +
+                (request->what == Request::What::close ? "closed" : "deleted") +
+                ": the database cannot be written now, and it will be as soon as that works");
   done.get();
 }
 
@@ -262,10 +263,19 @@ void Engine::committed(core::UnixMs now) {
 void Engine::keep_up(const store::Upkeep& upkeep, core::UnixMs now) {
   bool more = upkeep.more;
   if (upkeep.expiry.has_value()) more |= collector_.expire(*upkeep.expiry);
-  if (upkeep.run.has_value() && collector_.delete_run(*upkeep.run) == core::Collector::Deleted::deleted) {
-    spdlog::info("a run that is kept no longer was deleted");
+  // One at a time: the next look at the size counts what it gave back.
+  for (const core::RunId run : upkeep.runs) {
+    const std::optional<std::string> name = collector_.delete_run_unless_fed(run, upkeep.runs_before);
+    if (!name.has_value()) continue;
+    spdlog::info("run {} is kept no longer and was deleted", *name);
     more = true;
+    break;
   }
+  if (upkeep.stuck && !stuck_)
+    spdlog::warn(
+        "the database is larger than max_database_mb, and everything that may go has gone: the newest "
+        "steps of each attempt keep their records");
+  stuck_ = upkeep.stuck;
   next_upkeep_ = more ? now : now + kUpkeepEveryMs;
   changed_ = changed_ || more;
   uncommitted_ = uncommitted_ || more;

@@ -91,7 +91,8 @@ class Engine {
   // Items taken that are not durable, and how many of them the commit under way is for.
   std::uint64_t items_held_ = 0, items_storing_ = 0;
   std::uint64_t commits_failed_ = 0;
-  std::string commit_error_;                                           // "" when the last one worked
+  std::string commit_error_;  // "" when the last one worked
+  bool stuck_ = false;        // as last logged: retention finds nothing more that may go
   std::vector<std::shared_ptr<Request>> to_store_, storing_requests_;  // the latter in the commit under way
 
   mutable std::mutex mutex_;

@@ -56,11 +56,15 @@ StoreThread::Result StoreThread::commit() {
     result.why = error.what();
     return result;
   }
+  std::string problem;
   try {
     result.upkeep = store_.upkeep(now_);
   } catch (const Error& error) {  // what was to be stored is: the rest can wait
-    spdlog::warn("{}; old steps are kept until it can be written", error.what());
+    problem = error.what();
   }
+  if (!problem.empty() && problem != upkeep_problem_)
+    spdlog::warn("{}; old steps are kept until it can be written", problem);
+  upkeep_problem_ = std::move(problem);
   return result;
 }
 

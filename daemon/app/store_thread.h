@@ -43,6 +43,7 @@ class StoreThread {
   bool busy_ = false;  // of the engine thread, as are the writes whenever nothing is to be done
   core::Writes writes_;
   core::UnixMs now_ = 0;
+  std::string upkeep_problem_;  // of the storing thread: as last logged
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -181,8 +181,7 @@ void Attempt::warn(std::string sentence) {
 
 void Attempt::warn_of_expired() {
   touch();
-  warn("records of steps before " + std::to_string(*row_.records_from) +
-       " came again and are rejected: what they would be compared with is kept no longer");
+  warn("records came of steps whose records are kept no longer: they cannot be compared, and are rejected");
 }
 
 void Attempt::inherit(const Attempt& earlier, Rank rank) {
@@ -240,6 +239,7 @@ void Attempt::add_lines(const LineTotals& before, const LineTotals& after) {
 }
 
 void Attempt::add_clash(Clash clash) {
+  if (clashes_.size() == kMostWarnings) return;
   touch();
   clashes_.push_back(std::move(clash));
 }

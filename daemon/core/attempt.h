@@ -189,8 +189,8 @@ class Attempt {
 
   DeliveryCounts counts_;
   std::optional<LineTotals> lines_;
-  std::vector<Clash> clashes_;
   static constexpr std::size_t kMostWarnings = 32;
+  std::vector<Clash> clashes_;  // at most kMostWarnings, as of the warnings
   std::vector<std::string> warnings_;
   std::shared_ptr<const AttemptView> view_;
 };

@@ -61,8 +61,8 @@ std::variant<Welcomed, Refused> Collector::hello(const Hello& hello, const std::
   return Welcomed{source.row.key, source.told.committed_seq, source.told.attempt_offset};
 }
 
-// Each start of an agent is a source of its own. What the oldest one delivered stays counted, with another
-// source that is gone; all that is lost is how its file was numbered.
+// Each start of an agent is a source of its own. Those that are over and sent nothing go first; what another
+// one delivered and lost is counted with one that stays. All that is forgotten is how its file was numbered.
 void Collector::forget_oldest_source(Run& run, Rank rank) {
   std::vector<SourceKey>& keys = run.sources[rank];
   if (keys.size() < limits::kMaxSourcesPerRank) return;
@@ -70,18 +70,32 @@ void Collector::forget_oldest_source(Run& run, Rank rank) {
     const Source& source = sources_.at(key);
     return !source.live && !source.dirty && !source.handed_out && source.outcomes.empty();
   };
-  const auto oldest = std::find_if(keys.begin(), keys.end(), is_over);
-  const auto heir = oldest == keys.end() ? keys.end() : std::find_if(oldest + 1, keys.end(), is_over);
-  if (heir == keys.end()) return;
-  Source& kept = sources_.at(*heir);
-  kept.row.counts += sources_.at(*oldest).row.counts;
-  kept.dirty = true;
-  deleted_.sources.push_back(*oldest);
-  source_by_id_.erase(sources_.at(*oldest).row.id);
-  sources_.erase(*oldest);
-  std::erase(run.lossy, *oldest);
+  const auto delivered = [&](SourceKey key) { return is_over(key) && sources_.at(key).row.attempt != 0; };
+  auto goes = std::find_if(keys.begin(), keys.end(),
+                           [&](SourceKey key) { return is_over(key) && sources_.at(key).row.attempt == 0; });
+  if (goes == keys.end()) {
+    goes = std::find_if(keys.begin(), keys.end(), delivered);
+    const auto heir = goes == keys.end() ? goes : std::find_if(goes + 1, keys.end(), delivered);
+    if (heir == keys.end()) return;
+    inherit(run, sources_.at(*goes), sources_.at(*heir));
+  }
+  deleted_.sources.push_back(*goes);
+  source_by_id_.erase(sources_.at(*goes).row.id);
+  sources_.erase(*goes);
+  std::erase(run.lossy, *goes);
   run.view.reset();
-  keys.erase(oldest);
+  keys.erase(goes);
+}
+
+void Collector::inherit(Run& run, const Source& from, Source& to) {
+  to.row.counts += from.row.counts;
+  to.dirty = true;
+  if (from.row.lost.empty()) return;
+  if (to.row.lost.empty()) std::replace(run.lossy.begin(), run.lossy.end(), from.row.key, to.row.key);
+  to.row.lost.insert(to.row.lost.begin(), from.row.lost.begin(), from.row.lost.end());
+  if (to.row.lost.size() > limits::kMaxLostRanges)
+    to.row.lost.erase(to.row.lost.begin(),
+                      to.row.lost.end() - static_cast<std::ptrdiff_t>(limits::kMaxLostRanges));
 }
 
 void Collector::replace_earlier(Run& run, const Source& source, UnixMs now) {
@@ -174,9 +188,13 @@ Collector::Deleted Collector::delete_run(const std::string& name) {
   return Deleted::deleted;
 }
 
-Collector::Deleted Collector::delete_run(RunId id) {
+std::optional<std::string> Collector::delete_run_unless_fed(RunId id, UnixMs before) {
   const auto it = runs_.find(id);
-  return it == runs_.end() ? Deleted::no_such_run : delete_run(std::string(it->second.row.name));
+  if (it == runs_.end()) return std::nullopt;
+  for (const auto& [number, attempt] : it->second.attempts)
+    if (attempt->row().last_received >= before) return std::nullopt;
+  std::string name = it->second.row.name;
+  return delete_run(name) == Deleted::deleted ? std::optional(std::move(name)) : std::nullopt;
 }
 
 bool Collector::close_run(const std::string& name) {
@@ -326,6 +344,7 @@ Attempt& Collector::write_to(Run& run, Source& source, std::uint32_t number, Uni
   source.row.attempt = number;
   source.dirty = true;
   source.newest_step.reset();
+  source.newest_from_expired = !source.resumed;
   attempt.learn_stages(source.stage_parents, source.stage_kinds, Knowledge::profile, now);
   attempt.source_changed(source.row.rank, source.row.host, source.live, false, now);
   return attempt;
@@ -434,10 +453,14 @@ void Collector::take_record(Run& run, Source& source, std::uint32_t local_attemp
     Attempt& attempt = write_to(run, source, local_attempt + source.attempt_offset, now);
     const Attempt::Taken taken = attempt.take(record, layout, source.row.key, seq, now);
     const bool expired = taken.found == Attempt::Found::expired;
-    const bool read_again = expired && !steps_back(source, attempt, record);
-    if (read_again) attempt.warn_of_expired();
-    if (read_again || taken.found == Attempt::Found::no_room)
+    if (expired && !steps_back(run, source, attempt, record)) {
+      attempt.warn_of_expired();
+      source.newest_step = std::max(source.newest_step.value_or(record.step), record.step);
       return note(source, attempt, {seq, seq, &DeliveryCounts::rejected});
+    }
+    if (taken.found == Attempt::Found::no_room)
+      return note(source, attempt, {seq, seq, &DeliveryCounts::rejected});
+    if (!expired) source.newest_from_expired = false;
     if (!expired && taken.found != Attempt::Found::other) {
       if (taken.found == Attempt::Found::same)
         note(source, attempt, {seq, seq, &DeliveryCounts::duplicate});
@@ -465,11 +488,17 @@ bool Collector::is_conflict(const Source& source, const Attempt& attempt, const 
 }
 
 // Whether a source that has been further than a step that is kept no longer begins again there, or only
-// reads its file once more. A record that comes merely late is never that old.
-bool Collector::steps_back(const Source& source, const Attempt& attempt, const RecordView& record) {
-  const std::optional<Step> newest =
-      source.resumed && !source.newest_step.has_value() ? attempt.last_step(record.rank) : source.newest_step;
-  return newest.has_value() && record.step < *newest;
+// reads its file once more.
+bool Collector::steps_back(const Run& run, const Source& source, const Attempt& attempt,
+                           const RecordView& record) {
+  if (!source.newest_step.has_value())
+    return source.resumed && record.step < attempt.last_step(record.rank).value_or(record.step);
+  if (record.step >= *source.newest_step) return false;
+  if (!source.newest_from_expired) return true;
+  // It has sent nothing yet that could be compared. Lines out of order look the same; only where the rank has
+  // a next attempt, its file goes on there.
+  const auto next = run.attempts.find(attempt.row().attempt + 1);
+  return next != run.attempts.end() && next->second->has_rank(record.rank);
 }
 
 }  // namespace laggard::core

@@ -93,7 +93,8 @@ class Collector {
   /// record would make a new run of it.
   enum class Deleted { deleted, no_such_run, still_fed };
   Deleted delete_run(const std::string& name);
-  Deleted delete_run(RunId id);
+  /// The same for a run that has had no record since `before`; its name when it was deleted.
+  std::optional<std::string> delete_run_unless_fed(RunId id, UnixMs before);
   /// See Attempt::expire().
   bool expire(const Expiry& expiry);
   /// False for a source whose run was deleted. It has to say Hello again.
@@ -140,6 +141,8 @@ class Collector {
     bool resumed = false;  // it went on in the middle of its file, or was known before this collector started
     bool placed = false;   // its attempt_offset is settled
     std::optional<Step> newest_step;  // of the attempt it writes to, as far as this source has sent it
+    bool newest_from_expired =
+        true;  // newest_step is of records that could not be compared, or there is none
     std::vector<LayoutId> layouts;
     std::map<std::string, std::string> stage_parents, stage_kinds;
   };
@@ -176,7 +179,8 @@ class Collector {
                     std::uint64_t skip, UnixMs now);
   void take_record(Run& run, Source& source, std::uint32_t local_attempt, const RecordView& record,
                    LayoutId layout, std::uint64_t seq, UnixMs now);
-  static bool steps_back(const Source& source, const Attempt& attempt, const RecordView& record);
+  static bool steps_back(const Run& run, const Source& source, const Attempt& attempt,
+                         const RecordView& record);
   static bool is_conflict(const Source& source, const Attempt& attempt, const RecordView& record);
 
   void replace_earlier(Run& run, const Source& source, UnixMs now);
@@ -184,6 +188,7 @@ class Collector {
   void went(Source& source, bool finished, UnixMs now);
   bool is_live(const Run& run) const;
   void forget_oldest_source(Run& run, Rank rank);
+  static void inherit(Run& run, const Source& from, Source& to);
   void restore_source(SourceRow row, UnixMs now);
   std::shared_ptr<const RunView> view_of(Run& run) const;
 

@@ -1,5 +1,6 @@
 #include "daemon/ingest/connection_guard.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -63,10 +64,21 @@ void ConnectionGuard::take(std::uint16_t event, int descriptor) {
 void ConnectionGuard::accepted(int descriptor) {
   open_.insert(descriptor);
   if (open_.size() <= most_) return;
-  // libzmq reads the end of the stream and closes it. When the peer was faster, the number may be another's
-  // by now: at worst an agent connects again.
+  // libzmq reads the end of the stream and closes it. When the peer was faster, the number may be another
+  // connection's by now: at worst an agent connects again.
   ++refused_;
-  shutdown(descriptor, SHUT_RDWR);
+  if (is_ours(descriptor)) shutdown(descriptor, SHUT_RDWR);
+}
+
+bool ConnectionGuard::is_ours(int descriptor) const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return false;
+  if (address.ss_family == AF_INET)
+    return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port) == port_;
+  if (address.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port) == port_;
+  return address.ss_family == AF_UNIX && port_ == 0;
 }
 
 }  // namespace laggard::ingest

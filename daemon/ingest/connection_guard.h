@@ -30,6 +30,8 @@ class ConnectionGuard {
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
 
+  /// The port that was bound; 0, as before, for a socket without one.
+  void listens_on(std::uint16_t port) { port_ = port; }
   /// Any thread.
   ConnectionCounts counts() const;
 
@@ -37,10 +39,12 @@ class ConnectionGuard {
   void run();
   void take(std::uint16_t event, int descriptor);
   void accepted(int descriptor);
+  bool is_ours(int descriptor) const;
 
   zmq::socket_t& socket_;
   zmq::socket_t events_;  // of the thread
   const std::size_t most_;
+  std::atomic<std::uint16_t> port_ = 0;
   std::set<int> open_;  // of the thread: descriptors of connections
   std::atomic<std::uint64_t> connections_ = 0, refused_ = 0, unaccepted_ = 0, handshakes_refused_ = 0;
   std::thread thread_;

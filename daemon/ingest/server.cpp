@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <future>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <zmq.hpp>
@@ -30,6 +32,12 @@ constexpr std::chrono::milliseconds kPollTimeout{1000};
 constexpr std::int64_t kLookAtKeysMs = 500;
 constexpr const char* kZapDomain = "laggard";
 constexpr const char* kUserId = "User-Id";  // of a message: what the gate said of its connection
+
+// Of "tcp://host:port"; 0 for any other endpoint.
+std::uint16_t port_of(const std::string& endpoint) {
+  if (!endpoint.starts_with("tcp://")) return 0;
+  return static_cast<std::uint16_t>(std::strtoul(endpoint.c_str() + endpoint.rfind(':') + 1, nullptr, 10));
+}
 
 }  // namespace
 
@@ -57,6 +65,7 @@ class Server::Loop {
       throw Error("cannot listen for agents on " + address + ": " + error.what() +
                   " (is another laggardd there? choose a port with --ingest, 0 for any)");
     }
+    guard_->listens_on(port_of(endpoint()));
   }
   ~Loop() {
     stop();
@@ -200,9 +209,16 @@ class Server::Loop {
     last_late_acks_ = now_();
     std::vector<AckReply> late;
     for (const auto& [source, ack] : late_acks_) late.push_back(ack);
-    for (const AckReply& ack : late)
-      if (const auto out = sessions_.answer(ack); !out.has_value() || send(*out))
+    std::set<std::string> full;  // a peer with thousands of sources is asked once
+    for (const AckReply& ack : late) {
+      if (const std::string* peer = sessions_.peer_of(ack.source); peer != nullptr && full.contains(*peer))
+        continue;
+      const auto out = sessions_.answer(ack);
+      if (!out.has_value() || send(*out))
         late_acks_.erase(ack.source);
+      else
+        full.insert(out->peer);
+    }
   }
 
   // An ack is said once, and one connection may carry the acks of thousands of sources.

@@ -305,9 +305,16 @@ std::optional<Message> Sessions::take_batch(Session& session, const wire::Batch&
 }
 
 // An agent never sends more than its credit, but may always have one batch on its way.
-bool Sessions::is_over_credit(const Session& session, const wire::Batch& batch) {
+bool Sessions::is_over_credit(Session& session, const wire::Batch& batch) {
   const std::uint64_t count = std::max(batch.records().steps_size(), 1);
-  return session.last_seq > session.committed_seq && batch.first_seq() + count - 1 > session.allowed_seq;
+  if (session.last_seq <= session.committed_seq) return false;
+  // Numbers that the sender has lost are no items.
+  const std::uint64_t expected = session.last_seq + 1;
+  const std::uint64_t skipped =
+      batch.first_seq() > expected ? std::min(batch.dropped_before(), batch.first_seq() - expected) : 0;
+  if (batch.first_seq() + count - 1 > session.allowed_seq + skipped) return true;
+  session.allowed_seq += skipped;
+  return false;
 }
 
 void Sessions::Session::tell(std::uint64_t committed, std::uint32_t credit) {
@@ -321,6 +328,11 @@ void Sessions::refuse(const Key& key, std::string reason, bool hello_again, std:
   envelope.mutable_reject()->set_reason(std::move(reason));
   envelope.mutable_reject()->set_hello_again(hello_again);
   out.push_back(pack(key.first, envelope));
+}
+
+const std::string* Sessions::peer_of(core::SourceKey source) const {
+  const auto it = by_source_.find(source);
+  return it == by_source_.end() ? nullptr : &sessions_.at(it->second).peer;
 }
 
 std::optional<Outgoing> Sessions::answer(const Reply& reply) {
@@ -352,7 +364,7 @@ std::optional<Outgoing> Sessions::answer(const Reply& reply) {
     const auto it = by_source_.find(forgotten->source);
     if (it == by_source_.end()) return std::nullopt;
     id = it->second;
-    envelope.mutable_reject()->set_reason("the run was deleted");
+    envelope.mutable_reject()->set_reason("this source is known no longer");
     envelope.mutable_reject()->set_hello_again(true);
   } else {
     const auto& ack = std::get<AckReply>(reply);

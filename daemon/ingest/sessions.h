@@ -57,6 +57,8 @@ class Sessions {
   /// added to `out`.
   std::optional<Message> receive(std::string_view peer, std::string_view bytes, core::UnixMs now,
                                  std::vector<Outgoing>& out, std::string_view user = {});
+  /// Where a source is connected; null when it is not.
+  const std::string* peer_of(core::SourceKey source) const;
   /// What to send for a reply of the engine; nothing when its session is gone.
   std::optional<Outgoing> answer(const Reply& reply);
   /// Forgets a peer that can no longer be reached, and those not heard for long. Nobody could be heard before
@@ -91,7 +93,7 @@ class Sessions {
   bool is_allowed(std::string_view user) const;
   /// Why a key may not deliver a run; nothing when it may.
   std::optional<std::string> forbids(std::string_view user, std::string_view run) const;
-  static bool is_over_credit(const Session& session, const wire::Batch& batch);
+  static bool is_over_credit(Session& session, const wire::Batch& batch);
   std::optional<Message> take_batch(Session& session, const wire::Batch& batch);
   void refuse(const Key& key, std::string reason, bool hello_again, std::vector<Outgoing>& out);
   /// How many items a source may have on their way.

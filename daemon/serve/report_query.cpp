@@ -65,8 +65,10 @@ core::RunReport QueryService::report_of(const AttemptAsked& asked, const ReportP
     return true;
   });
   core::RunReport report = builder.finish();
-  if (row.records_from.has_value() && part.window.from.value_or(*row.records_from - 1) < *row.records_from)
-    report.warnings.push_back("the records of steps before " + std::to_string(*row.records_from) +
+  // Once more: some may have gone while the steps were read.
+  const std::optional<Step> kept_from = stored_attempt(asked, history).records_from;
+  if (kept_from.has_value() && part.window.from.value_or(*kept_from - 1) < *kept_from)
+    report.warnings.push_back("the records of steps before " + std::to_string(*kept_from) +
                               " are kept no longer: those steps are in no figure here");
   return report;
 }

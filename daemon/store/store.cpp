@@ -73,7 +73,9 @@ std::vector<T> read_all(Database& database, const std::string& sql, T (*read)(Ro
 
 std::vector<std::pair<core::AttemptId, std::vector<core::Stage>>> read_stages(Database& database) {
   std::vector<std::pair<core::AttemptId, std::vector<core::Stage>>> all;
-  Statement statement(database, kStages.select("ORDER BY attempt_id, stage_id"));
+  // Those of a deleted run stay as long as it has steps.
+  Statement statement(database, kStages.select("WHERE attempt_id IN (SELECT attempt_id FROM attempts) "
+                                               "ORDER BY attempt_id, stage_id"));
   Rows rows = statement.query();
   while (rows.next()) {
     const core::AttemptId attempt = rows.integer();
@@ -131,9 +133,9 @@ void Store::commit(const core::Writes& writes) {
   const auto grown = [&] { return sizes().wal_bytes > static_cast<std::uintmax_t>(options_.max_wal_bytes); };
   if (grown()) cut_wal();
   if (grown())
-    throw Error(
-        dir_.database().string() + "-wal has grown to " + std::to_string(sizes().wal_bytes >> 20) +
-        " MiB, since another program holds a read transaction of the database open; end that program");
+    throw Error(dir_.database().string() + "-wal has grown to " + std::to_string(sizes().wal_bytes >> 20) +
+                " MiB, since a read transaction of the database has been open all the time; end the program "
+                "that holds it");
   writer_.commit(writes);
 }
 
@@ -145,9 +147,17 @@ Upkeep Store::upkeep(core::UnixMs now) {
 // SQLite copies the WAL by itself, but cuts it only with a later commit, and never while somebody reads it at
 // that moment. Without waiting for readers: what cannot be cut now can be later.
 void Store::cut_wal() {
-  database_->set_busy_timeout(std::chrono::milliseconds(0));
+  struct NoWaiting {
+    explicit NoWaiting(Database& of) : database(of) {
+      database.set_busy_timeout(std::chrono::milliseconds(0));
+    }
+    ~NoWaiting() { database.set_busy_timeout(Database::kBusyTimeout); }
+    NoWaiting(const NoWaiting&) = delete;
+    NoWaiting& operator=(const NoWaiting&) = delete;
+    Database& database;
+  };
+  const NoWaiting no_waiting(*database_);
   database_->execute("PRAGMA wal_checkpoint(TRUNCATE)");
-  database_->set_busy_timeout(Database::kBusyTimeout);
 }
 
 Store::Sizes Store::sizes() const {

@@ -79,7 +79,7 @@ TEST_F(CollectorRetentionTest, AFileReadAgainIsRejectedBelowAndDuplicateFromTher
   EXPECT_EQ(attempt->counts.duplicate, 1U + 30U);
   EXPECT_EQ(archive.views.at({attempt->id, 5}).breakdown.present, 2U);
   ASSERT_EQ(attempt->warnings.size(), 1U);
-  EXPECT_NE(attempt->warnings[0].find("before 11"), std::string::npos);
+  EXPECT_NE(attempt->warnings[0].find("kept no longer"), std::string::npos);
 }
 
 TEST_F(CollectorRetentionTest, AJobThatGoesOnFromAnExpiredStepBeginsTheNextAttempt) {
@@ -90,6 +90,46 @@ TEST_F(CollectorRetentionTest, AJobThatGoesOnFromAnExpiredStepBeginsTheNextAttem
   EXPECT_EQ(view()->attempt, 2U);
   EXPECT_EQ(view()->counts.stored, 1U);
   EXPECT_EQ(view(1)->counts.rejected, 0U);
+}
+
+// Its file has steps 1 to 40, then 21 to 60 without a config line: attempt 2. Read again from its start when
+// all of that has expired, each part must be found in its attempt.
+TEST_F(CollectorRetentionTest, AFileReadAgainFindsTheAttemptsThatHaveExpired) {
+  for (Step step = 21; step <= 60; ++step)
+    for (test::TestSource& source : sources) source.send(record_of(source, step, 101), now);
+  commit();
+  ASSERT_EQ(view()->attempt, 2U);
+  for (const std::uint32_t number : {1U, 2U})
+    ASSERT_TRUE(collector->expire({.attempt = view(number)->id, .records_from = number == 1 ? 40 : 60}));
+  commit();
+  sources[1].bye(false, now);
+  test::TestSource again(*collector, "job", 1, "source1-later");
+  again.hello(now);
+  again.config(R"({"world_size":2})", 2, now);
+  for (Step step = 1; step <= 40; ++step) again.send(record(1, step, 100), now);
+  for (Step step = 21; step <= 60; ++step) again.send(record(1, step, 101), now);
+  commit();
+  EXPECT_EQ(view(1)->counts.rejected, 39U);
+  EXPECT_EQ(view(1)->newest_step, 40);
+  EXPECT_EQ(view(2)->counts.rejected, 39U);
+  EXPECT_EQ(view(2)->counts.duplicate, 1U);
+  EXPECT_EQ(view()->attempt, 2U);
+}
+
+TEST_F(CollectorRetentionTest, StartsThatSentNothingAreForgottenBeforeThoseThatDid) {
+  for (int start = 0; start < 100; ++start) {
+    test::TestSource idle(*collector, "job", 0, "idle" + std::to_string(start), "/other/");
+    idle.hello(now);
+    idle.bye(false, now);
+    commit();
+  }
+  sources[0].bye(false, now);
+  test::TestSource again(*collector, "job", 0, "source0-later");
+  again.hello(now);
+  again.config(R"({"world_size":2})", 2, now);
+  for (Step step = 1; step <= 40; ++step) again.send(record(0, step, 100), now);
+  EXPECT_EQ(view()->attempt, 1U) << "the first source is known, and so is its file";
+  EXPECT_EQ(view()->counts.duplicate, 41U);
 }
 
 TEST_F(CollectorRetentionTest, TheSameHoldsForASourceKnownFromBeforeARestart) {

@@ -27,13 +27,31 @@ class RetentionTest : public ::testing::Test {
     }
     store.commit(writes);
   }
+  // Another run, whose last record came then: ages run to the newest record.
+  void other_run(Store& store, core::UnixMs last_received) {
+    core::Writes writes;
+    writes.runs.push_back({.id = 2, .name = "other", .created = kStart});
+    writes.attempts.push_back(
+        {.id = kAttempt + 1, .run = 2, .first_received = kStart, .last_received = last_received});
+    store.commit(writes);
+  }
+  // As the engine does: the attempt's row says what has gone.
+  static void expire(Store& store, const core::Expiry& expiry, core::Writes& writes) {
+    writes.expired.push_back(expiry);
+    for (core::AttemptRow row : store.restore().attempts) {
+      if (row.id != expiry.attempt) continue;
+      row.records_from = std::max(row.records_from, expiry.records_from);
+      row.summaries_from = std::max(row.summaries_from, expiry.summaries_from);
+      writes.attempts.push_back(row);
+    }
+  }
   // Does what is said until nothing is left to do; how many slices that took.
   int thin(Store& store, core::UnixMs now) {
     for (int slices = 0;; ++slices) {
       const Upkeep upkeep = store.upkeep(now);
       core::Writes writes;
-      if (upkeep.expiry.has_value()) writes.expired.push_back(*upkeep.expiry);
-      if (upkeep.run.has_value()) writes.deleted.runs.push_back(*upkeep.run);
+      if (upkeep.expiry.has_value()) expire(store, *upkeep.expiry, writes);
+      if (!upkeep.runs.empty()) writes.deleted.runs.push_back(upkeep.runs.front());
       if (writes.empty() && !upkeep.more) return slices;
       store.commit(writes);
     }
@@ -68,11 +86,12 @@ TEST_F(RetentionTest, TheNewestStepsOfAnAttemptStayWholeWhileItMayGoOn) {
   EXPECT_EQ(count(store, "SELECT min(step) FROM blocks"), 600 - Retention::kNewestKept + 1);
 }
 
-TEST_F(RetentionTest, OfOneThatIsOverTheLastStepAloneKeepsItsRecords) {
+TEST_F(RetentionTest, OfOneThatIsOverFewStepsKeepTheirRecords) {
   Store store(dir_.path(), {.retention = {.records_ms = 1}});
   store_steps(store, 1, 600);
+  other_run(store, kStart + 3 * kDay);
   thin(store, kStart + 3 * kDay);
-  EXPECT_EQ(count(store, "SELECT min(step) FROM blocks"), 600);
+  EXPECT_EQ(count(store, "SELECT min(step) FROM blocks"), 600 - Retention::kNewestKeptWhenOver + 1);
   EXPECT_EQ(count(store, "SELECT count(*) FROM steps"), 600);
 }
 
@@ -134,11 +153,15 @@ TEST_F(RetentionTest, AFullDatabaseLosesItsOldestRecordsThenSummariesUntilItFits
 TEST_F(RetentionTest, ARunThatNobodyFedForLongGoesWithAllItsRows) {
   Store store(dir_.path(), {.retention = {.summaries_ms = 10 * kDay}});
   store_steps(store, 1, 600);
-  EXPECT_FALSE(store.upkeep(kStart + 9 * kDay).run.has_value());
+  EXPECT_TRUE(store.upkeep(kStart + 12 * kDay).runs.empty())
+      << "nobody feeds anything: time alone takes nothing";
+  other_run(store, kStart + 12 * kDay);
+  EXPECT_TRUE(store.upkeep(kStart + 9 * kDay).runs.empty());
   thin(store, kStart + 12 * kDay);
-  for (const char* table : {"runs", "attempts", "ranks", "rank_settings", "stages", "sources", "steps",
-                            "step_stages", "blocks", "deletions"})
+  for (const char* table :
+       {"ranks", "rank_settings", "stages", "sources", "steps", "step_stages", "blocks", "deletions"})
     EXPECT_EQ(count(store, std::string("SELECT count(*) FROM ") + table), 0) << table;
+  EXPECT_EQ(count(store, "SELECT count(*) FROM runs"), 1) << "the other one";
 }
 
 TEST_F(RetentionTest, ADeletedRunGoesBitByBitAndIsGoneAtOnceForWhoeverAsks) {
@@ -148,13 +171,43 @@ TEST_F(RetentionTest, ADeletedRunGoesBitByBitAndIsGoneAtOnceForWhoeverAsks) {
   writes.deleted.runs.push_back(1);
   store.commit(writes);
   EXPECT_TRUE(Reader(store.database_path(), std::chrono::seconds(30)).attempts("job").empty());
-  EXPECT_EQ(store.restore().last_deleted_attempt, kAttempt) << "its number must not be given again yet";
+  const core::Restored restored = store.restore();
+  EXPECT_EQ(restored.last_deleted_attempt, kAttempt) << "its number must not be given again yet";
+  EXPECT_TRUE(restored.stages.empty()) << "a collector that starts now knows no such attempt";
   EXPECT_TRUE(store.upkeep(kStart).more);
   EXPECT_EQ(count(store, "SELECT count(*) FROM steps"), 600 - 256);
   EXPECT_GE(thin(store, kStart), 2);
   EXPECT_EQ(count(store, "SELECT count(*) FROM steps"), 0);
   EXPECT_EQ(count(store, "SELECT count(*) FROM deletions"), 0);
   EXPECT_EQ(store.restore().last_deleted_attempt, 0);
+}
+
+TEST_F(RetentionTest, ARunThatNeverSentARecordGoesToo) {
+  Store store(dir_.path(), {.retention = {.summaries_ms = 10 * kDay}});
+  core::Writes writes;
+  writes.runs.push_back({.id = 3, .name = "died young", .created = kStart});
+  store.commit(writes);
+  other_run(store, kStart + 12 * kDay);
+  EXPECT_EQ(store.upkeep(kStart + 12 * kDay).runs, std::vector<core::RunId>{3});
+}
+
+TEST_F(RetentionTest, WhatCannotMakeItSmallEnoughIsNotSacrificed) {
+  Store store(dir_.path(), {.retention = {.max_bytes = 1}});
+  store_steps(store, 1, 600);
+  other_run(store, kStart + 3 * kDay);
+  thin(store, kStart + 3 * kDay);
+  EXPECT_TRUE(store.upkeep(kStart + 3 * kDay + 2'000).stuck);
+  EXPECT_EQ(count(store, "SELECT count(*) FROM steps"), 600);
+  EXPECT_EQ(count(store, "SELECT count(*) FROM runs"), 2);
+}
+
+TEST_F(RetentionTest, WhatWasNotDoneIsSaidAgain) {
+  Store store(dir_.path(), {.retention = {.records_ms = 1}});
+  store_steps(store, 1, 900);
+  const core::UnixMs now = kStart + 901 * 60'000;
+  const Upkeep first = store.upkeep(now);
+  ASSERT_TRUE(first.expiry.has_value());
+  EXPECT_EQ(store.upkeep(now).expiry->records_from, first.expiry->records_from);
 }
 
 }  // namespace
