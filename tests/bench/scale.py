@@ -12,21 +12,10 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from processes import Collector, spawn  # noqa: E402
+from processes import Collector, cpu_s, memory_bytes, spawn  # noqa: E402
 
+MIB = 1 << 20
 LIVE = {"status of the run": "/api/v1/runs/bench", "runs": "/api/v1/runs", "scrape": "/metrics"}
-
-
-def cpu_s(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_mib(pid, field):
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) / 1024
-    return 0.0
 
 
 def percentile(values, p):
@@ -70,14 +59,14 @@ def main():
         )
     print(f"collector: {cpu / elapsed:.2f} of a core, load generator: {load_cpu / elapsed:.2f} of a core")
     print(
-        f"collector's memory: {memory_mib(collector.process.pid, 'VmRSS'):.0f} MiB, "
-        f"at most {memory_mib(collector.process.pid, 'VmHWM'):.0f} MiB"
+        f"collector's memory: {memory_bytes(collector.process.pid) / MIB:.0f} MiB, "
+        f"at most {memory_bytes(collector.process.pid, 'VmHWM') / MIB:.0f} MiB"
     )
     print(f"steps {status['steps_by_state']}, delivery {status['delivery']}")
     collector.stop()
     database = sqlite3.connect(home / "data" / "laggard.db")
     stored = database.execute("SELECT sum(ranks) FROM blocks").fetchone()[0]
-    print(f"records in the database: {stored}; size {(home / 'data' / 'laggard.db').stat().st_size / (1 << 20):.0f} MiB")
+    print(f"records in the database: {stored}; size {(home / 'data' / 'laggard.db').stat().st_size / MIB:.0f} MiB")
     database.close()
     subprocess.run(["rm", "-rf", str(home)], check=True)
     sys.exit(0 if stored == ranks * seconds and load.returncode == 0 else 1)
