@@ -66,6 +66,7 @@ class FullDisk(EndToEnd):
         script = f"mount -t tmpfs -o size={self.MIB}m tmpfs {disk}"
         self.collector = self.start_collector(launch=lambda command, **more: spawn(namespace(script, *command), **more))
         self.disk = seen_by(self.collector.process, disk)
+        self.collector.data = self.disk  # the client reads the token there
 
     def fill(self):
         with open(self.disk / "filler", "wb", buffering=0) as filler:
