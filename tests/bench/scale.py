@@ -37,14 +37,16 @@ def main():
     print(f"{ranks} ranks over {connections} connections: all welcomed after {time.monotonic() - began:.1f} s")
     times = {name: [] for name in LIVE}
     cpu, load_cpu, started = cpu_s(collector.process.pid), cpu_s(load.pid), time.monotonic()
+    load_used = 0.0
     while load.poll() is None and time.monotonic() < started + seconds:
+        load_used = cpu_s(load.pid) - load_cpu  # one that has ended cannot be asked
         for name, path in LIVE.items():
             asked = time.monotonic()
             collector.text(path)
             times[name].append((time.monotonic() - asked) * 1000)
         time.sleep(0.5)
     elapsed = time.monotonic() - started
-    cpu, load_cpu = cpu_s(collector.process.pid) - cpu, cpu_s(load.pid) - load_cpu
+    cpu = cpu_s(collector.process.pid) - cpu
     result = json.loads(load.stdout.readline())
     status = collector.get("/api/v1/runs/bench")
     print(f"records delivered {result['records']} of {ranks * seconds}, not acknowledged {result['unacknowledged']}")
@@ -57,7 +59,7 @@ def main():
             f"{name}: median {percentile(values, 0.5):.1f} ms, p99 {percentile(values, 0.99):.1f} ms, "
             f"max {max(values):.1f} ms over {len(values)} answers"
         )
-    print(f"collector: {cpu / elapsed:.2f} of a core, load generator: {load_cpu / elapsed:.2f} of a core")
+    print(f"collector: {cpu / elapsed:.2f} of a core, load generator: {load_used / elapsed:.2f} of a core")
     print(
         f"collector's memory: {memory_bytes(collector.process.pid) / MIB:.0f} MiB, "
         f"at most {memory_bytes(collector.process.pid, 'VmHWM') / MIB:.0f} MiB"
