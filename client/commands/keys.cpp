@@ -93,6 +93,8 @@ void add_new(CLI::App& app, Context& context) {
       make_private_directory(options->data);
       make_private_directory(into);
     }
+    if (!fs::is_directory(into))
+      throw Failure(ExitCode::no_such_data, "there is no directory " + into.string() + ": make it first");
     const keys::KeyFiles files = keys::create_key_files(into, options->name);
     const Table table{
         "",
@@ -124,7 +126,13 @@ void add_allow(CLI::App& app, Context& context) {
     const fs::path path = options->list.path();
     const keys::PublicKey key = public_key(options->key);
     const keys::AllowedKey entry{key.key, options->note.empty() ? key.name : options->note, options->runs};
-    if (options->list.file.empty()) make_private_directory(path.parent_path());
+    if (options->list.file.empty()) {
+      const fs::path data = path.parent_path().parent_path();
+      if (!fs::is_directory(data))
+        throw Failure(ExitCode::no_such_data, "there is no data directory " + data.string() +
+                                                  ": give the one that laggardd has, or --allow-list FILE");
+      make_private_directory(path.parent_path());
+    }
     bool changed = false;
     keys::AllowedKey allowed;
     keys::change_allow_list(path.string(), [&](keys::AllowList& list) {

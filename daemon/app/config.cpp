@@ -167,9 +167,12 @@ std::string text_in(const std::string& path) {
 }
 
 bool is_loopback(std::string address) {
+  if (address.starts_with("ipc://")) return true;
   if (address.starts_with("tcp://")) address.erase(0, 6);
-  return address.starts_with("127.") || address.starts_with("localhost:") || address.starts_with("[::1]:") ||
-         address.starts_with("ipc://");
+  const std::string host = address.substr(0, address.rfind(':'));
+  // A name may begin with "127." too, and mean any machine.
+  const bool digits = host.find_first_not_of("0123456789.") == std::string::npos;
+  return host == "localhost" || host == "[::1]" || (digits && host.starts_with("127."));
 }
 
 /// "host:port", where a colon inside the host needs brackets.

@@ -1,11 +1,11 @@
 #include "daemon/base/private_file.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -70,6 +70,13 @@ void give_to_owner_of(const fs::path& directory, int fd, const fs::path& path) {
   give_to(fd, facts.st_uid, facts.st_gid, path);
 }
 
+// systemd hands a service its secrets in a folder of its own; since version 254 they carry a group bit, which
+// is the mask of an access list there.
+bool is_credential(const fs::path& path) {
+  const char* folder = std::getenv("CREDENTIALS_DIRECTORY");
+  return folder != nullptr && path.parent_path() == fs::path(folder);
+}
+
 }  // namespace
 
 FileContent read_file(const fs::path& path, std::size_t most) {
@@ -93,7 +100,10 @@ FileContent read_file(const fs::path& path, std::size_t most) {
 
 std::string read_private_file(const fs::path& path, std::size_t most, std::string_view what) {
   FileContent content = read_file(path, most);
-  if ((content.facts.st_mode & 077) != 0)
+  if (content.facts.st_uid != geteuid() && content.facts.st_uid != 0)
+    throw Error(std::string(what) + " in " + path.string() +
+                " is refused: that file belongs to another user");
+  if ((content.facts.st_mode & (is_credential(path) ? 037U : 077U)) != 0)
     throw Error(std::string(what) + " in " + path.string() +
                 " is refused: others may read or write that file; chmod 600 " + path.string() +
                 " keeps it to its owner (and a secret that others have seen should be replaced)");
@@ -142,9 +152,13 @@ void make_private_directory(const fs::path& directory) {
     if (errno == EEXIST) return;
     fail("make", directory);
   }
-  const Descriptor fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.is_open()) fail("make", directory);
-  give_to_owner_of(parent, fd.get(), directory);
+  // Whoever owns the parent may have put something else in its place by now: what is given away is root's
+  // own.
+  const Descriptor fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat made {};
+  if (!fd.is_open() || fstat(fd.get(), &made) != 0) fail("make", directory);
+  if (made.st_uid == geteuid() && (made.st_mode & 07777) == 0700)
+    give_to_owner_of(parent, fd.get(), directory);
 }
 
 DirectoryLock::DirectoryLock(const fs::path& directory)

@@ -38,6 +38,10 @@ std::string random_token() {
 
 std::string read_token_file(const fs::path& path) {
   constexpr const char* kWhiteSpace = " \t\r\n";
+  // Somebody may have given the token itself.
+  if (!path.has_parent_path() && !fs::exists(fs::symlink_status(path)))
+    throw Error(
+        "there is no file of the name given for the token's file, which is not repeated here: give a path");
   std::string token = read_private_file(path, limits::kMaxSecretFileBytes, "the token");
   token.erase(token.find_last_not_of(kWhiteSpace) + 1);
   token.erase(0, token.find_first_not_of(kWhiteSpace));

@@ -49,8 +49,10 @@ asio::awaitable<Result> on_worker(HttpShared& shared, std::function<Result()> wo
 
 /// True when a TLS handshake failed because its first bytes were a request of HTTP.
 bool is_plain_http(error_code error) {
+  const int reason =
+      ERR_GET_REASON(static_cast<unsigned long>(error.value()));  // DELETE looks like a version
   return error.category() == asio::error::get_ssl_category() &&
-         ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_HTTP_REQUEST;
+         (reason == SSL_R_HTTP_REQUEST || reason == SSL_R_WRONG_VERSION_NUMBER);
 }
 
 std::string field(const http::request<http::string_body>& request, http::field name) {
@@ -225,7 +227,8 @@ asio::awaitable<void> HttpSession::refuse_broken(error_code error) {
 asio::awaitable<void> HttpSession::drain() {
   // Closing a socket with unread bytes resets the connection, and the client loses the answer that says why.
   error_code error;
-  stream_.tcp().socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  // TLS has its own end to say afterwards.
+  if (!stream_.has_tls()) stream_.tcp().socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
   stream_.tcp().expires_after(shared_.options.read_timeout);
   std::size_t left = 4 * limits::kMaxHttpBodyBytes;
   std::vector<char> sink(16 << 10);

@@ -1,6 +1,8 @@
 // A directory of a test's own.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -33,6 +35,12 @@ class TempDir {
 
 inline void append(const std::string& path, std::string_view text) {
   std::ofstream(path, std::ios::binary | std::ios::app) << text;
+}
+
+inline mode_t mode_of(const std::filesystem::path& path) {
+  struct stat facts {};
+  EXPECT_EQ(::stat(path.c_str(), &facts), 0);
+  return facts.st_mode & 07777;
 }
 
 /// As the shell's `> path`: the same file, empty.

@@ -12,11 +12,13 @@
 #include "daemon/keys/key.h"
 #include "daemon/keys/limits.h"
 #include "daemon/keys/watched_allow_list.h"
+#include "tests/support/error_of.h"
 #include "tests/unit/agent/temp_dir.h"
 
 namespace laggard::keys {
 namespace {
 
+using test::error_of, test::mode_of;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -28,23 +30,6 @@ const std::string kOne(40, '1'), kTwo(40, '2'), kThree(40, '3');
 
 std::string line(const std::string& key, const std::string& more = "") {
   return R"({"key": ")" + key + "\"" + more + "}\n";
-}
-
-/// The sentence that `action` throws; "" when it throws none.
-template <typename Action>
-std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-mode_t mode_of(const std::string& path) {
-  struct stat facts {};
-  EXPECT_EQ(stat(path.c_str(), &facts), 0);
-  return facts.st_mode & 07777;
 }
 
 TEST(AllowList, ReadsWhatItWrites) {

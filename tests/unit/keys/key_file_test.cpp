@@ -8,30 +8,16 @@
 
 #include "daemon/base/error.h"
 #include "daemon/keys/limits.h"
+#include "tests/support/error_of.h"
 #include "tests/unit/agent/temp_dir.h"
 
 namespace laggard::keys {
 namespace {
 
+using test::error_of, test::mode_of;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-template <typename Action>
-std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-mode_t mode_of(const std::filesystem::path& path) {
-  struct stat facts {};
-  EXPECT_EQ(stat(path.c_str(), &facts), 0);
-  return facts.st_mode & 07777;
-}
 
 TEST(Key, IsFortyCharactersOfZ85) {
   // The test vector of https://rfc.zeromq.org/spec/26, a public and a secret key.
