@@ -12,21 +12,10 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from processes import Collector, spawn  # noqa: E402
+from processes import Collector, cpu_s, memory_bytes, spawn  # noqa: E402
 
+MIB = 1 << 20
 LIVE = {"status of the run": "/api/v1/runs/bench", "runs": "/api/v1/runs", "scrape": "/metrics"}
-
-
-def cpu_s(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_mib(pid, field):
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) / 1024
-    return 0.0
 
 
 def percentile(values, p):
@@ -48,14 +37,16 @@ def main():
     print(f"{ranks} ranks over {connections} connections: all welcomed after {time.monotonic() - began:.1f} s")
     times = {name: [] for name in LIVE}
     cpu, load_cpu, started = cpu_s(collector.process.pid), cpu_s(load.pid), time.monotonic()
+    load_used = 0.0
     while load.poll() is None and time.monotonic() < started + seconds:
+        load_used = cpu_s(load.pid) - load_cpu  # one that has ended cannot be asked
         for name, path in LIVE.items():
             asked = time.monotonic()
             collector.text(path)
             times[name].append((time.monotonic() - asked) * 1000)
         time.sleep(0.5)
     elapsed = time.monotonic() - started
-    cpu, load_cpu = cpu_s(collector.process.pid) - cpu, cpu_s(load.pid) - load_cpu
+    cpu = cpu_s(collector.process.pid) - cpu
     result = json.loads(load.stdout.readline())
     status = collector.get("/api/v1/runs/bench")
     print(f"records delivered {result['records']} of {ranks * seconds}, not acknowledged {result['unacknowledged']}")
@@ -68,16 +59,16 @@ def main():
             f"{name}: median {percentile(values, 0.5):.1f} ms, p99 {percentile(values, 0.99):.1f} ms, "
             f"max {max(values):.1f} ms over {len(values)} answers"
         )
-    print(f"collector: {cpu / elapsed:.2f} of a core, load generator: {load_cpu / elapsed:.2f} of a core")
+    print(f"collector: {cpu / elapsed:.2f} of a core, load generator: {load_used / elapsed:.2f} of a core")
     print(
-        f"collector's memory: {memory_mib(collector.process.pid, 'VmRSS'):.0f} MiB, "
-        f"at most {memory_mib(collector.process.pid, 'VmHWM'):.0f} MiB"
+        f"collector's memory: {memory_bytes(collector.process.pid) / MIB:.0f} MiB, "
+        f"at most {memory_bytes(collector.process.pid, 'VmHWM') / MIB:.0f} MiB"
     )
     print(f"steps {status['steps_by_state']}, delivery {status['delivery']}")
     collector.stop()
     database = sqlite3.connect(home / "data" / "laggard.db")
     stored = database.execute("SELECT sum(ranks) FROM blocks").fetchone()[0]
-    print(f"records in the database: {stored}; size {(home / 'data' / 'laggard.db').stat().st_size / (1 << 20):.0f} MiB")
+    print(f"records in the database: {stored}; size {(home / 'data' / 'laggard.db').stat().st_size / MIB:.0f} MiB")
     database.close()
     subprocess.run(["rm", "-rf", str(home)], check=True)
     sys.exit(0 if stored == ranks * seconds and load.returncode == 0 else 1)

@@ -1,4 +1,7 @@
-"""What the end-to-end tests share. LAGGARD_BIN names the folder of the programs under test."""
+"""What the end-to-end tests share. LAGGARD_BIN names the folder of the programs under test.
+
+A test that cannot be had on this machine is skipped and says so; with LAGGARD_STRICT=1 it fails instead.
+"""
 
 import json
 import os
@@ -82,6 +85,15 @@ class EndToEnd(unittest.TestCase):
         self.home = Path(tempfile.mkdtemp(prefix="laggard-e2e-"))
         self.addCleanup(shutil.rmtree, self.home, ignore_errors=True)
         self._logs = 0
+
+    def need(self, there, what):
+        """Skips the test, loudly, where something is not there that it needs; LAGGARD_STRICT=1 makes that a failure."""
+        if there:
+            return
+        if os.environ.get("LAGGARD_STRICT") == "1":
+            self.fail(f"LAGGARD_STRICT=1, and this machine lacks {what}")
+        print(f"\n*** NOT TESTED HERE: {self.id()}: this machine lacks {what} ***", flush=True)
+        self.skipTest(f"this machine lacks {what}")
 
     def _log(self, name):
         self._logs += 1

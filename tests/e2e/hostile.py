@@ -2,6 +2,7 @@
 
 import contextlib
 import resource
+import select
 import socket
 import struct
 
@@ -61,6 +62,13 @@ class Crowd:
                 connection.close()
                 break
             self.connections.append(connection)
+
+    def ended(self):
+        """How many of them the other side has ended, whatever it said before."""
+        poll = select.poll()
+        for connection in self.connections:
+            poll.register(connection, select.POLLRDHUP)
+        return len(poll.poll(0))
 
     def leave(self):
         while self.connections:

@@ -7,9 +7,9 @@ import time
 import unittest
 
 from harness import EndToEnd, append, config_line, update_line
-from processes import wait_until
+from processes import cpu_s, wait_until
 from proxy import DeafPort, Proxy
-from stress import Job, check_once, cpu_s, dice, say
+from stress import Job, check_once, dice, say
 
 RUN = "job"
 WARNING = re.compile(r"\[warning\]|\[error\]")
@@ -27,11 +27,6 @@ class Place:
         self.ingest = ingest
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
-
-
 class Network(EndToEnd):
     def setUp(self):
         super().setUp()
@@ -43,6 +38,18 @@ class Network(EndToEnd):
         lines += [update_line(rank, step, 10.0 + step) for step in range(1, records + 1)]
         append(file, "".join(lines))
         return file
+
+    def port_without_listener(self):
+        """An address where nobody listens, and where nobody but a collector of this test's ever will.
+
+        The socket that holds the port does not listen, so the kernel refuses connections; and as it allows its
+        address to be used again, a collector can still have it.
+        """
+        holder = socket.socket()
+        self.addCleanup(holder.close)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{holder.getsockname()[1]}"
 
     def proxy_to(self, collector):
         host, port = collector.ingest.removeprefix("tcp://").split(":")
@@ -73,7 +80,7 @@ class Network(EndToEnd):
         silent = socket.create_server(("127.0.0.1", 0), backlog=64)  # the kernel accepts for it, and nobody reads
         self.addCleanup(silent.close)
         places = {
-            "nobody listens": f"tcp://127.0.0.1:{free_port()}",
+            "nobody listens": self.port_without_listener(),
             "packets vanish": deaf.ingest,
             "never reads": f"tcp://127.0.0.1:{silent.getsockname()[1]}",
             "no such name": "tcp://collector.invalid:17600",
@@ -96,11 +103,11 @@ class Network(EndToEnd):
             say(what, once_s=f"{time.monotonic() - begin:.1f}")
 
     def test_a_collector_that_comes_later_and_comes_back(self):
-        port = free_port()
+        ingest = self.port_without_listener()
         files = [self.write(1000, rank, 2) for rank in range(2)]
-        agents = [self.follow(Place(f"tcp://127.0.0.1:{port}"), file) for file in files]
+        agents = [self.follow(Place(ingest), file) for file in files]
         self.check_idle({f"before the collector, {i}": agent for i, agent in enumerate(agents)})
-        collector = self.start_collector(ingest=f"tcp://127.0.0.1:{port}")
+        collector = self.start_collector(ingest=ingest)
         self.wait_updates(collector, RUN, 2000, 60)
         self.assertEqual(collector.stop(), 0)
         for file, rank in zip(files, range(2)):

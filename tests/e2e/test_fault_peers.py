@@ -2,18 +2,22 @@
 answer that docs/protocol.md promises, and none of them costs the others their delivery or the collector its memory."""
 
 import multiprocessing
+import statistics
 import time
 import unittest
 
 from harness import EndToEnd, append, config_line, update_line
-from processes import wait_until
-from stress import give_back_what_is_freed, query, rss_bytes, say
+from processes import memory_bytes, wait_until
+from stress import give_back_what_is_freed, query, say
 from wire import FORWARD, Peer, config_batch, pb, records_batch
 
 MIB = 1 << 20
 RUN = "job"
 COMMITTED = "SELECT committed_seq FROM sources"
 GREEDY_RECORDS = 128  # of a batch
+STEPS_BESIDE_A_FLOOD = 10
+# Until a record beside the flood is seen; far above what is seen, so that a slow build passes too.
+FAIR_S = 10
 
 
 def greedy(ingest, sent):
@@ -65,25 +69,27 @@ class Peers(EndToEnd):
         append(file, config_line(0, 1))
         agent = self.start_agent(self.collector, RUN, file)
         waits, most = [], 0
-        for step in range(1, 31):
+        for step in range(1, STEPS_BESIDE_A_FLOOD + 1):
             begin = time.monotonic()
             append(file, update_line(0, step, 10.0))
-            self.wait_updates(self.collector, RUN, step, 60)
+            self.wait_updates(self.collector, RUN, step, 30)
             waits.append(time.monotonic() - begin)
-            most = max(most, rss_bytes(self.collector.process.pid))
+            most = max(most, memory_bytes(self.collector.process.pid))
         over = self.counters()["batches_over_credit"]
         stored = self.counts("greedy")["stored"]
+        median = statistics.median(waits)
         say("flood", batches=sent.value, over_credit=over, stored=stored, worst_s=f"{max(waits):.1f}",
-            median_s=f"{sorted(waits)[len(waits) // 2]:.2f}", rss_mib=most // MIB)
+            median_s=f"{median:.2f}", rss_mib=most // MIB)  # fmt: skip
         self.assertEqual(agent.stop(), 0, agent.said())
         self.assertGreater(over, 0)
+        self.assertLess(median, FAIR_S)
 
     def test_a_peer_that_reads_no_acks(self):
         """It costs little memory; and the newest ack, which found no room, is said as soon as there is some."""
         peer = self.peer(receive_queue=1, receive_buffer=4096)
         peer.greet()
         peer.deliver(records_batch(1, [1]))
-        before, batches = rss_bytes(self.collector.process.pid), 0
+        before, batches = memory_bytes(self.collector.process.pid), 0
         again = pb.Envelope(channel=1, batch=records_batch(1, [1])).SerializeToString()
         while self.counters()["replies_unsent"] < 20_000:
             self.assertLess(batches, 2_000_000, "every ack found room")
@@ -91,7 +97,7 @@ class Peers(EndToEnd):
                 peer.send_bytes(again)
             batches += 20_000
             wait_until("all of its batches read", lambda: self.counters()["items"] > batches, 120)
-        grown = rss_bytes(self.collector.process.pid) - before
+        grown = memory_bytes(self.collector.process.pid) - before
         say("deaf", batches=batches, replies_unsent=self.counters()["replies_unsent"], rss_grown_mib=grown // MIB)
         self.assertLess(grown, 64 * MIB)
         peer.send(batch=records_batch(2, [2]))

@@ -8,8 +8,8 @@ import time
 import unittest
 
 from harness import EndToEnd, append, config_line, update_line
-from processes import wait_until
-from stress import Job, check_once, cpu_s, dice, give_back_what_is_freed, rss_bytes, say, wait_stored
+from processes import cpu_s, memory_bytes, wait_until
+from stress import Job, check_once, dice, give_back_what_is_freed, say, wait_stored
 
 RUN = "job"
 STOP_S = 60
@@ -55,7 +55,7 @@ class Stop(EndToEnd):
         self.wait_updates(self.collector, RUN, ranks * 99)
         for run, run_files in wide.items():
             wait_stored(self.collector, run, len(run_files))
-        before = max(rss_bytes(agent.process.pid) for agent in agents)
+        before = max(memory_bytes(agent.process.pid) for agent in agents)
 
         self.hang()
         tags = [f"{'x' * 500}{i}" for i in range(60)]
@@ -71,7 +71,7 @@ class Stop(EndToEnd):
                 written += 25
             elif cpu is None and past > STOP_S / 2:
                 cpu = [(cpu_s(agent.process.pid), time.monotonic()) for agent in agents]
-            peaks = [max(peak, rss_bytes(agent.process.pid)) for agent, peak in zip(agents, peaks)]
+            peaks = [max(peak, memory_bytes(agent.process.pid)) for agent, peak in zip(agents, peaks)]
             delivered = self.progress_lines()
             time.sleep(0.5)
         shares = [(cpu_s(agent.process.pid) - used) / (time.monotonic() - at) for agent, (used, at) in zip(agents, cpu)]
@@ -103,16 +103,16 @@ class Stop(EndToEnd):
         append(file, config_line(0, 1))
         agent = self.start_agent(self.collector, RUN, file)
         self.wait_for_run(self.collector, RUN, lambda status: status["delivery"]["stored"] == 1, "the config")
-        before = rss_bytes(agent.process.pid)
+        before = memory_bytes(agent.process.pid)
         self.hang()
         with open(file, "a") as out:
             for step in range(1, total + 1):
                 out.write(f'{{"type":"update","rank":0,"step":{step},"wall_ms":{step}}}\n')
         time.sleep(5)
-        peak = rss_bytes(agent.process.pid)
+        peak = memory_bytes(agent.process.pid)
         self.go_on()
         wait_until("200,000 records", lambda: self.run_status(self.collector, RUN)["delivery"]["stored"] > total, 240)
-        peak = max(peak, rss_bytes(agent.process.pid))
+        peak = max(peak, memory_bytes(agent.process.pid))
         self.assertEqual(agent.stop(), 0, agent.said())
         delivery = check_once(self, self.collector, RUN, 1, total)
         say("numbered", rss_peak_mib=peak // MIB, **delivery)

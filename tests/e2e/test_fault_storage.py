@@ -1,5 +1,6 @@
 """A disk that is full, a database that others hold, files that are none of ours, and what is kept for how long."""
 
+import functools
 import json
 import random
 import shutil
@@ -13,6 +14,8 @@ from pathlib import Path
 from harness import BIN, EndToEnd, append, config_line, run_client, spawn, stop, update_line, wait_until
 
 RANKS = 4
+NAMESPACE = "a mount namespace of one's own"
+FREE_PORTS = ["--ingest", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0"]
 
 
 def namespace(script, *command):
@@ -21,6 +24,7 @@ def namespace(script, *command):
     return ["unshare", "--map-root-user", "--mount", "--propagation", "private", *shell]
 
 
+@functools.cache
 def may_mount():
     return subprocess.run(namespace("mount -t tmpfs tmpfs /mnt", "true"), capture_output=True).returncode == 0
 
@@ -51,17 +55,18 @@ class Job:
             append(file, "".join(lines))
 
 
-@unittest.skipUnless(may_mount(), "no mount namespace can be had here")
 class FullDisk(EndToEnd):
     MIB = 48
 
     def setUp(self):
         super().setUp()
+        self.need(may_mount(), NAMESPACE)
         disk = self.home / "data"
         disk.mkdir()
         script = f"mount -t tmpfs -o size={self.MIB}m tmpfs {disk}"
         self.collector = self.start_collector(launch=lambda command, **more: spawn(namespace(script, *command), **more))
         self.disk = seen_by(self.collector.process, disk)
+        self.collector.data = self.disk  # the client reads the token there
 
     def fill(self):
         with open(self.disk / "filler", "wb", buffering=0) as filler:
@@ -126,10 +131,10 @@ class FullDisk(EndToEnd):
 
     def test_a_disk_that_is_full_at_the_start_is_one_sentence(self):
         self.fill()
-        script = f"mount -t tmpfs -o size=64k tmpfs {self.home / 'data'}; cat /dev/zero > {self.home / 'data'}/filler || true"
-        done = subprocess.run(
-            namespace(script, BIN / "laggardd", "--data", self.home / "data"), capture_output=True, text=True, timeout=60
-        )
+        data = self.home / "data"
+        script = f"mount -t tmpfs -o size=64k tmpfs {data}; cat /dev/zero > {data}/filler || true"
+        command = namespace(script, BIN / "laggardd", "--data", data, *FREE_PORTS)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1, done)
         self.assertRegex(done.stderr.strip().splitlines()[-1], r"laggardd: .*(full|space)")
 
@@ -139,7 +144,7 @@ class Refused(EndToEnd):
 
     def refused(self, data, pattern, script="true"):
         before = {path: path.read_bytes() for path in sorted(data.rglob("*")) if path.is_file()}
-        command = [BIN / "laggardd", "--data", data, "--ingest", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0"]
+        command = [BIN / "laggardd", "--data", data, *FREE_PORTS]
         if script != "true":
             command = namespace(script, *command)
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
@@ -189,8 +194,8 @@ class Refused(EndToEnd):
             file.truncate(60_000)
         self.refused(data, "(damaged|malformed)")
 
-    @unittest.skipUnless(may_mount(), "no mount namespace can be had here")
     def test_a_disk_that_cannot_be_written(self):
+        self.need(may_mount(), NAMESPACE)
         data = self.home / "data"
         data.mkdir()
         self.refused(data, "cannot write .*: Read-only file system", f"mount -t tmpfs -o ro tmpfs {data}")

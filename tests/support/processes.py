@@ -1,6 +1,7 @@
 """Starts the real laggardd and laggard-agent, for the demonstration and for the end-to-end tests."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 READY = re.compile(r"^laggardd ready: ingest (\S+) http (\S+) data (.+)$")
 
 
@@ -38,6 +40,20 @@ def stop(process, timeout_s=20.0):
         process.kill()
         process.wait()
         raise TimeoutError(f"{process.args}: still there {timeout_s:g} s after SIGTERM") from None
+
+
+def cpu_s(pid):
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+def memory_bytes(pid, which="VmRSS"):
+    """What a process has in memory; with VmHWM the most that it ever had."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{which}:"):
+            return int(line.split()[1]) * 1024
+    raise LookupError(f"process {pid} has no {which}")
 
 
 class Collector:

@@ -1,4 +1,4 @@
-"""What the fault tests share: seeded dice, generated jobs, and what a process costs."""
+"""What the fault tests share: seeded dice, generated jobs, and what became of them."""
 
 import json
 import os
@@ -7,8 +7,6 @@ import sqlite3
 from pathlib import Path
 
 from processes import wait_until
-
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def dice(topic):
@@ -65,24 +63,11 @@ def query(data, sql, *arguments):
         connection.close()
 
 
-def rss_bytes(pid):
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    raise LookupError(f"process {pid} has no VmRSS")
-
-
 def give_back_what_is_freed(test):
     """AddressSanitizer would hold it back, and the memory of what a test starts could not be told."""
     options = os.environ.get("ASAN_OPTIONS", "")
     os.environ["ASAN_OPTIONS"] = f"{options}:quarantine_size_mb=1"
     test.addCleanup(os.environ.__setitem__, "ASAN_OPTIONS", options)
-
-
-def cpu_s(pid):
-    """Seconds of processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 def wait_stored(collector, run, items, deadline_s=240):
