@@ -33,8 +33,10 @@ constexpr std::uint64_t kMaxItemsHeld = 200'000;
 }  // namespace
 
 struct Engine::Request {
-  enum class What { close, remove } what;
-  std::string run;
+  enum class What { close, remove };
+  Request(What asked, std::string name) : what(asked), run(std::move(name)) {}
+  const What what;
+  const std::string run;
   std::promise<void> done;
   void refuse(const std::string& why) { done.set_exception(std::make_exception_ptr(Error(why))); }
 };

@@ -63,6 +63,7 @@ double read_measured(Rows& rows) {
 
 std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs_of(const std::vector<core::SeqRange>& ranges) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs;
+  pairs.reserve(ranges.size());
   for (const core::SeqRange& range : ranges) pairs.emplace_back(range.first, range.last);
   return pairs;
 }
