@@ -306,7 +306,7 @@ std::optional<Message> Sessions::take_batch(Session& session, const wire::Batch&
 
 // An agent never sends more than its credit, but may always have one batch on its way.
 bool Sessions::is_over_credit(Session& session, const wire::Batch& batch) {
-  const std::uint64_t count = std::max(batch.records().steps_size(), 1);
+  const auto count = static_cast<std::uint64_t>(std::max(batch.records().steps_size(), 1));
   if (session.last_seq <= session.committed_seq) return false;
   // Numbers that the sender has lost are no items.
   const std::uint64_t expected = session.last_seq + 1;
