@@ -46,9 +46,7 @@ Retention::Retention(Database& database, RetentionLimits limits)
           "SELECT r.run_id, coalesce(max(a.last_received_unix_ms), r.created_unix_ms) AS last FROM runs r "
           "LEFT JOIN attempts a USING (run_id) GROUP BY r.run_id HAVING last < ? ORDER BY last LIMIT ?"),
       deleted_(database, "SELECT attempt_id FROM deletions LIMIT 1"),
-      delete_blocks_(database, "DELETE FROM blocks WHERE attempt_id = ? AND step <= ?"),
-      delete_stages_(database, "DELETE FROM step_stages WHERE attempt_id = ? AND step <= ?"),
-      delete_steps_(database, "DELETE FROM steps WHERE attempt_id = ? AND step <= ?"),
+      delete_steps_(database),
       delete_names_(database, "DELETE FROM stages WHERE attempt_id = ?"),
       forget_(database, "DELETE FROM deletions WHERE attempt_id = ?") {}
 
@@ -186,9 +184,7 @@ bool Retention::delete_some() {
   const Slice slice = slice_of(*attempt, kLowestStep, 0, std::nullopt);
   Transaction transaction(database_, Transaction::Kind::write);
   const Step last = slice.next_received.has_value() ? *slice.end - 1 : kHighestStep;
-  delete_blocks_.run(*attempt, last);
-  delete_stages_.run(*attempt, last);
-  delete_steps_.run(*attempt, last);
+  delete_steps_.everything(*attempt, last);
   if (last == kHighestStep) {
     delete_names_.run(*attempt);
     forget_.run(*attempt);

@@ -9,6 +9,7 @@
 
 #include "daemon/core/writes.h"
 #include "daemon/store/database.h"
+#include "daemon/store/step_deletion.h"
 
 namespace laggard::store {
 
@@ -72,7 +73,8 @@ class Retention {
   const RetentionLimits limits_;
   Statement all_records_, all_summaries_, oldest_record_, oldest_summary_, newest_to_go_, walk_, old_runs_,
       deleted_;
-  Statement delete_blocks_, delete_stages_, delete_steps_, delete_names_, forget_;
+  StepDeletion delete_steps_;
+  Statement delete_names_, forget_;
   ByAge records_, summaries_;
   std::optional<core::UnixMs> looked_at_;
 };

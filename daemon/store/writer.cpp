@@ -38,9 +38,7 @@ Writer::Writer(Database& database)
       step_(database, kSteps.upsert()),
       step_stage_(database, kStepStages.upsert()),
       block_(database, kBlocks.upsert()),
-      expire_blocks_(database, "DELETE FROM blocks WHERE attempt_id = ? AND step < ?"),
-      expire_stages_(database, "DELETE FROM step_stages WHERE attempt_id = ? AND step < ?"),
-      expire_steps_(database, "DELETE FROM steps WHERE attempt_id = ? AND step < ?") {}
+      delete_steps_(database) {}
 
 void Writer::commit(const core::Writes& writes) {
   Transaction transaction(database_, Transaction::Kind::write);
@@ -66,10 +64,10 @@ void Writer::delete_rows(const core::Writes& writes) {
     of_run("DELETE FROM runs WHERE run_id = ?");
   }
   for (const core::Expiry& expiry : writes.expired) {
-    if (expiry.records_from.has_value()) expire_blocks_.run(expiry.attempt, *expiry.records_from);
-    if (!expiry.summaries_from.has_value()) continue;
-    expire_stages_.run(expiry.attempt, *expiry.summaries_from);
-    expire_steps_.run(expiry.attempt, *expiry.summaries_from);
+    // A floor is a step behind one that goes.
+    if (expiry.records_from.has_value()) delete_steps_.records(expiry.attempt, *expiry.records_from - 1);
+    if (expiry.summaries_from.has_value())
+      delete_steps_.everything(expiry.attempt, *expiry.summaries_from - 1);
   }
 }
 

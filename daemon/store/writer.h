@@ -3,6 +3,7 @@
 
 #include "daemon/core/writes.h"
 #include "daemon/store/database.h"
+#include "daemon/store/step_deletion.h"
 #include "proto/codec.h"
 
 namespace laggard::store {
@@ -23,7 +24,7 @@ class Writer {
   Database& database_;
   codec::BlockEncoder encoder_;
   Statement run_, attempt_, rank_, rank_settings_, stage_, layout_, source_, step_, step_stage_, block_;
-  Statement expire_blocks_, expire_stages_, expire_steps_;
+  StepDeletion delete_steps_;
 };
 
 }  // namespace laggard::store

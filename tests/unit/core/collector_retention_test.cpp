@@ -22,6 +22,14 @@ class CollectorRetentionTest : public CollectorTest {
   test::TestRecord record_of(const test::TestSource& source, Step step, double wall = 100) {
     return record(&source == &sources[0] ? 0 : 1, step, wall);
   }
+  // A later agent that has begun with the rank's file again.
+  test::TestSource read_again(Rank rank) {
+    sources[rank].bye(false, now);
+    test::TestSource again(*collector, "job", rank, "later" + std::to_string(rank));
+    again.hello(now);
+    again.config(R"({"world_size":2})", 2, now);
+    return again;
+  }
   bool expire(std::optional<Step> records_from, std::optional<Step> summaries_from = std::nullopt) {
     const Expiry expiry{.attempt = view()->id,
                         .records_from = records_from,
@@ -67,10 +75,7 @@ TEST_F(CollectorRetentionTest, AStepThatIsStillToBeWrittenKeepsAllFromGoing) {
 TEST_F(CollectorRetentionTest, AFileReadAgainIsRejectedBelowAndDuplicateFromThereOn) {
   ASSERT_TRUE(expire(11));
   commit();
-  sources[1].bye(false, now);
-  test::TestSource again(*collector, "job", 1, "source1-later");
-  again.hello(now);
-  again.config(R"({"world_size":2})", 2, now);
+  test::TestSource again = read_again(1);
   for (Step step = 1; step <= 40; ++step) again.send(record(1, step, 100), now);
   commit();
   const auto attempt = view();
@@ -102,10 +107,7 @@ TEST_F(CollectorRetentionTest, AFileReadAgainFindsTheAttemptsThatHaveExpired) {
   for (const std::uint32_t number : {1U, 2U})
     ASSERT_TRUE(collector->expire({.attempt = view(number)->id, .records_from = number == 1 ? 40 : 60}));
   commit();
-  sources[1].bye(false, now);
-  test::TestSource again(*collector, "job", 1, "source1-later");
-  again.hello(now);
-  again.config(R"({"world_size":2})", 2, now);
+  test::TestSource again = read_again(1);
   for (Step step = 1; step <= 40; ++step) again.send(record(1, step, 100), now);
   for (Step step = 21; step <= 60; ++step) again.send(record(1, step, 101), now);
   commit();
@@ -123,10 +125,7 @@ TEST_F(CollectorRetentionTest, StartsThatSentNothingAreForgottenBeforeThoseThatD
     idle.bye(false, now);
     commit();
   }
-  sources[0].bye(false, now);
-  test::TestSource again(*collector, "job", 0, "source0-later");
-  again.hello(now);
-  again.config(R"({"world_size":2})", 2, now);
+  test::TestSource again = read_again(0);
   for (Step step = 1; step <= 40; ++step) again.send(record(0, step, 100), now);
   EXPECT_EQ(view()->attempt, 1U) << "the first source is known, and so is its file";
   EXPECT_EQ(view()->counts.duplicate, 41U);
