@@ -91,7 +91,8 @@ void Attempt::settle(OpenStep& step, UnixMs now) {
     return;
   }
   const bool old = now - step.first_received > overdue_ms();
-  const bool overtaken = newest_step_.has_value() && *newest_step_ >= number + 2;
+  // Two steps further, without adding to what may be the largest number there is.
+  const bool overtaken = newest_step_.has_value() && *newest_step_ > number && *newest_step_ - 1 > number;
   if (!full && ((old && (overtaken || !any_live())) || all_missing_are_gone(step))) {
     if (step.state != StepState::partial)
       become(step, StepState::partial, now);

@@ -17,6 +17,8 @@ MIB = 1 << 20
 # limits::kWindowBytes: batches that nobody has acknowledged. The socket has a copy of those that it took.
 WINDOW = 32 * MIB
 PROGRAM = 44 * MIB  # and what else it may need then: a piece of each of a hundred files, what the allocator keeps
+if os.environ.get("LAGGARD_SANITIZE"):
+    PROGRAM += 32 * MIB  # red zones round every block
 IDLE_SHARE = 0.2  # of a core; far above what is seen
 
 
