@@ -101,7 +101,9 @@ Connection::Connection(const Endpoint& endpoint)
   parser_.body_limit(boost::none);
   error_code error;
   asio::ip::tcp::resolver resolver(io_);
-  const auto found = resolver.resolve(endpoint.host, endpoint.port, error);
+  auto found = resolver.resolve(endpoint.host, endpoint.port, error);
+  // A container without /etc/hosts has this name all the same (RFC 6761, 6.3).
+  if (error && endpoint.host == "localhost") found = resolver.resolve("127.0.0.1", endpoint.port, error);
   if (error) lost(error.message());
   wait_for([&](auto done) { stream_.tcp().async_connect(found, std::move(done)); }, kConnectTimeout);
   connected_ = true;
