@@ -26,6 +26,15 @@ std::map<std::string, std::string> texts(const json& object, const char* key) {
   return out;
 }
 
+std::map<std::string, std::string> places(const json& object, const char* key) {
+  std::map<std::string, std::string> out = texts(object, key);
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_object()) return out;
+  for (const auto& [name, value] : it->items())
+    if (value.is_number_integer()) out.emplace(name, value.dump());
+  return out;
+}
+
 }  // namespace
 
 Settings parse_settings(std::string_view text) {
@@ -45,6 +54,7 @@ Settings parse_settings(std::string_view text) {
     settings.global_batch = it->get<double>();
   settings.stage_parents = texts(object, "stage_parents");
   settings.stage_kinds = texts(object, "stage_kinds");
+  settings.topology = places(object, "topology");
   if (const auto it = object.find("host"); it != object.end() && it->is_string())
     settings.host = it->get<std::string>();
   return settings;

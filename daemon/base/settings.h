@@ -18,6 +18,7 @@ struct Settings {
   std::optional<std::int64_t> first_step, last_step;  ///< the measured window
   std::map<std::string, std::string> stage_parents;   ///< child -> parent
   std::map<std::string, std::string> stage_kinds;
+  std::map<std::string, std::string> topology;  ///< "pp" -> "3": this rank's place, whole numbers and texts
   std::string host;
 };
 

@@ -133,6 +133,7 @@ bool Attempt::configure(Rank rank, std::uint32_t world_size, std::string setting
   if (!settings.empty() && state.row.settings == settings) return false;
   const Settings parsed = parse_settings(settings);
   if (!parsed.host.empty()) state.row.host = parsed.host;
+  verdict_.learn(rank, parsed, state.row.host);
   state.row.settings = std::move(settings);
   state.settings_dirty = true;
   state.row.last_received = std::max(state.row.last_received, now);
@@ -154,6 +155,7 @@ void Attempt::learn_stages(const std::map<std::string, std::string>& parents,
   if (parents.empty() && kinds.empty()) return;
   touch();
   for (auto& [number, step] : steps_) outdate(step, now);
+  const std::vector<Stage> before(stages_.all().begin(), stages_.all().end());
   stages_dirty_ = true;
   stages_view_.reset();
   for (const auto& [child, parent] : parents) {
@@ -171,6 +173,7 @@ void Attempt::learn_stages(const std::map<std::string, std::string>& parents,
     else if (id != kNoStage)
       stages_.set_kind(id, *known, from);
   }
+  if (!std::ranges::equal(before, stages_.all())) verdict_.clear();
 }
 
 void Attempt::warn(std::string sentence) {
@@ -198,6 +201,7 @@ void Attempt::inherit(const Attempt& earlier, Rank rank) {
   stages_view_.reset();
   RankState& state = rank_state(rank);
   if (state.row.settings.empty()) state.row.settings = earlier.settings(rank);
+  verdict_.learn(rank, parse_settings(state.row.settings), state.row.host);
   state.settings_dirty = true;
   mark(state);
 }
@@ -216,7 +220,10 @@ bool Attempt::end(Rank rank, UnixMs now) {
 void Attempt::source_changed(Rank rank, const std::string& host, bool live, bool finished, UnixMs now) {
   touch();
   RankState& state = rank_state(rank);
-  if (!host.empty()) state.row.host = host;
+  if (!host.empty() && state.row.host != host) {
+    state.row.host = host;
+    verdict_.learn(rank, parse_settings(state.row.settings), host);
+  }
   if (state.live != live) live_ranks_ += live ? 1U : -1U;
   recount(state, [&] {
     state.live = live;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/core/live_verdict.h"
 #include "daemon/core/options.h"
 #include "daemon/core/snapshot.h"
 #include "daemon/core/step_records.h"
@@ -76,7 +77,8 @@ class Attempt {
   void restore_stage(const Stage& stage) { stages_.restore(stage); }
   /// In ascending order; then restored().
   void restore_step(const StepPoint& point, UnixMs now);
-  void restored();
+  /// `cells` are the own times that may still be read for live verdicts.
+  void restored(std::size_t& cells);
   void restore_counts(std::map<StepState, std::uint64_t> by_state) {
     by_state.erase(StepState::open);  // the open ones are restored, and counted as they are
     steps_by_state_ = std::move(by_state);
@@ -148,6 +150,7 @@ class Attempt {
   void collect_ranks(Writes& writes);
   void become(OpenStep& step, StepState state, UnixMs now);
   void note_history(const OpenStep& step, std::uint64_t event);
+  void restore_verdict(std::size_t& cells);
   void add_to_history(const StepPoint& point);
   std::int64_t overdue_ms() const;
   std::int64_t stalled_ms() const;
@@ -183,6 +186,7 @@ class Attempt {
   std::optional<Step> newest_settled_;
   std::shared_ptr<const StepView> settled_view_;
   std::map<Step, StepPoint> history_;
+  LiveVerdict verdict_;
   std::vector<double> history_walls_;                  // the valid ones, ascending
   double median_wall_ms_ = kAbsent;                    // of history_walls_; the last known when they are gone
   std::map<StepState, std::uint64_t> steps_by_state_;  // settled states only

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/base/error.h"
 #include "daemon/base/limits.h"
 #include "daemon/base/settings.h"
 #include "daemon/core/attempt.h"
@@ -154,8 +155,9 @@ void Attempt::restore_rank(const RankRow& row) {
   state.given_step = row.last_step;
   count(state, true);
   row_dirty_ = false;
-  if (row.settings.empty()) return;
-  if (const auto sentence = contradiction(parse_settings(row.settings))) warn(*sentence);
+  const Settings settings = parse_settings(row.settings);
+  verdict_.learn(row.rank, settings, row.host);
+  if (const auto sentence = contradiction(settings)) warn(*sentence);
 }
 
 void Attempt::restore_step(const StepPoint& point, UnixMs now) {
@@ -169,11 +171,37 @@ void Attempt::restore_step(const StepPoint& point, UnixMs now) {
   }
 }
 
-void Attempt::restored() {
-  if (!newest_settled_.has_value() || settled_view_ != nullptr) return;
-  if (const OpenStep* step = find_step(*newest_settled_)) {
-    learn_layouts(step->records);
-    settled_view_ = step_view(*step);
+void Attempt::restored(std::size_t& cells) {
+  if (!newest_settled_.has_value()) return;
+  if (settled_view_ == nullptr)
+    if (const OpenStep* step = find_step(*newest_settled_)) {
+      learn_layouts(step->records);
+      settled_view_ = step_view(*step);
+    }
+  restore_verdict(cells);
+}
+
+// What the live verdict was over before the collector was stopped. Nobody asks it of an attempt that is over.
+void Attempt::restore_verdict(std::size_t& cells) {
+  const std::size_t ranks = std::max<std::size_t>(rank_counts_.expected, 1);
+  const std::size_t wanted = std::min({history_.size(), kLiveSteps + kWarmUpSteps, cells / ranks});
+  if (!any_live() || wanted == 0) return;
+  cells -= wanted * ranks;
+  std::uint64_t settled = 0;
+  for (const auto& [state, n] : steps_by_state_) settled += n;
+  if (settled > wanted) verdict_.is_warm();
+  for (auto point = std::prev(history_.end(), static_cast<std::ptrdiff_t>(wanted)); point != history_.end();
+       ++point) {
+    std::optional<StoredStep> stored;
+    try {
+      stored = archive_.load(row_.id, point->first);
+    } catch (const Error&) {
+      // Damaged: those who ask for the step are told so. The verdict does without it.
+    }
+    if (!stored.has_value()) continue;
+    learn_layouts(*stored->records);
+    StepView view{.breakdown = break_down(*stored->records, layouts_, stages_), .state = stored->state};
+    verdict_.put(view);
   }
 }
 
@@ -210,6 +238,7 @@ std::shared_ptr<const AttemptView> Attempt::view() {
       view->newest = settled_view_;
   }
   view->settled = settled_view_;
+  view->verdict = verdict_.view(stages_);
   for (const auto& [number, point] : history_) view->history.push_back(point);
   view->steps_by_state = steps_by_state_;
   if (!open_.empty()) view->steps_by_state[StepState::open] = open_.size();

@@ -127,6 +127,7 @@ void Attempt::become(OpenStep& step, StepState state, UnixMs now) {
     step.settled_at = 0;
     open_.insert(number);
     if (const auto it = history_.find(number); it != history_.end()) forget_history(it);
+    verdict_.drop(number);
     return;
   }
   open_.erase(number);
@@ -140,6 +141,7 @@ void Attempt::note_history(const OpenStep& step, std::uint64_t event) {
   const std::shared_ptr<const StepView> view = step_view(step);
   if (newest_settled_ == step.records.step()) settled_view_ = view;
   add_to_history(point_of(*view, event));
+  verdict_.put(*view);
 }
 
 void Attempt::add_to_history(const StepPoint& point) {

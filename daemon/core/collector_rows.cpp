@@ -114,7 +114,7 @@ Collector::Collector(const Options& options, Restored restored, StepArchive& arc
     run_by_name_.emplace(row.name, row.id);
     runs_[row.id].row = std::move(row);
   }
-  std::unordered_map<AttemptId, Attempt*> attempts;
+  std::map<AttemptId, Attempt*> attempts;
   for (const AttemptRow& row : restored.attempts) {
     next_attempt_id_ = std::max(next_attempt_id_, row.id + 1);
     auto attempt = std::make_unique<Attempt>(row, options_, layouts_, archive_, events_);
@@ -127,7 +127,9 @@ Collector::Collector(const Options& options, Restored restored, StepArchive& arc
   for (const RankRow& row : restored.ranks) attempts.at(row.attempt)->restore_rank(row);
   for (SourceRow& row : restored.sources) restore_source(std::move(row), now);
   for (const auto& [id, point] : restored.steps) attempts.at(id)->restore_step(point, now);
-  for (const auto& [id, attempt] : attempts) attempt->restored();
+  std::size_t cells = kLiveCells;
+  for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt)
+    attempt->second->restored(cells);
 }
 
 void Collector::restore_source(SourceRow row, UnixMs now) {

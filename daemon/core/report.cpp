@@ -8,12 +8,10 @@
 
 #include "daemon/base/limits.h"
 #include "daemon/base/settings.h"
+#include "daemon/core/live_verdict.h"
 
 namespace laggard::core {
 namespace {
-
-// Without a configured window, this many steps at the start are taken for warm-up.
-constexpr std::size_t kWarmUpSteps = 10;
 
 // Sums of counts that no int64 can hold stay at its end instead of wrapping round.
 void add_saturated(std::int64_t& sum, std::int64_t value) {
@@ -52,6 +50,7 @@ struct StepFacts {
   std::map<std::string, std::map<std::string, std::int64_t>> histograms;
   StepWork work;
   std::uint64_t invalid = 0;
+  StepOwn own;
 };
 
 /// The stage ids of a layout's names, looked up once.
@@ -131,6 +130,7 @@ struct ReportBuilder::State {
   void sum_stages(RunReport& report) const;
   void sum_counts(RunReport& report) const;
   void compare_settings(RunReport& report) const;
+  void judge(RunReport& report) const;
   void order_rows(std::vector<StageRow>& rows) const;
   std::string exclusive_name_of(const std::string& parent) const;
 };
@@ -203,13 +203,17 @@ ReportBuilder::ReportBuilder(ReportBuilder&&) noexcept = default;
 void ReportBuilder::add(const StepRecords& records) {
   State& s = *state_;
   StepFacts facts = s.read(records);
+  // What the verdict needs is much, so only of steps that may be in the window.
+  const auto measure = [&] { return own_of(break_down(records, s.layouts, s.stages)); };
   if (facts.slowest_wall.has_value()) s.all_walls.push_back(*facts.slowest_wall);
   if (s.from().has_value() && facts.step < *s.from())
     ++s.left_out.before;
   else if (s.to().has_value() && facts.step > *s.to())
     ++s.left_out.after;
-  else
+  else {
+    if (!facts.aside) facts.own = measure();
     s.steps.push_back(std::move(facts));
+  }
 }
 
 void ReportBuilder::State::drop_warm_up(RunReport& report) {
@@ -383,6 +387,25 @@ void ReportBuilder::State::compare_settings(RunReport& report) const {
   }
 }
 
+void ReportBuilder::State::judge(RunReport& report) const {
+  VerdictWindow window({});
+  for (const StepFacts& facts : steps) window.put(facts.own);
+  std::vector<Placement::Place> places;
+  for (const auto& [rank, of_rank] : settings) {
+    const auto host = run.agent_hosts.find(rank);
+    places.push_back(place_of(rank, of_rank, host == run.agent_hosts.end() ? "" : host->second));
+  }
+  const Placement placement(places);
+  Verdict& verdict = report.verdict.verdict;
+  verdict = window.judge(placement);
+  report.verdict.sentence = sentence_of(verdict, stages, placement);
+  report.stage_table = stages;
+  if (verdict.steps == 0) return;
+  report.max_own_ms = verdict.max_own_ms;
+  report.mean_own_ms = verdict.mean_own_ms;
+  report.slowdown = verdict.slowdown;
+}
+
 RunReport ReportBuilder::finish() {
   State& s = *state_;
   RunReport report{.run = s.run.run, .attempt = s.run.attempt, .world_size = s.run.world_size};
@@ -392,6 +415,7 @@ RunReport ReportBuilder::finish() {
   s.sum_walls(report);
   s.sum_stages(report);
   s.sum_counts(report);
+  s.judge(report);
   report.all_steps_mean_ms = mean_of(s.all_walls);
   report.all_steps_median_ms = median_of(s.all_walls);
   report.left_out = std::move(s.left_out);

@@ -12,6 +12,7 @@
 #include "daemon/core/breakdown.h"
 #include "daemon/core/model.h"
 #include "daemon/core/step_records.h"
+#include "daemon/core/verdict.h"
 
 namespace laggard::core {
 
@@ -78,6 +79,11 @@ struct RunReport {
   double all_steps_median_ms = kAbsent;
   std::optional<double> global_batch;
   double samples_per_s = kAbsent;  ///< global_batch / max-rank wall
+  double max_own_ms = kAbsent;     ///< mean over steps of the largest own time
+  double mean_own_ms = kAbsent;    ///< mean over steps of the mean own time over the ranks
+  double slowdown = kAbsent;       ///< S = T / (T - (max own - mean own)), T the mean wall
+  VerdictView verdict;
+  StageTable stage_table;  ///< with what the profile says
   std::vector<RankWall> rank_walls;
   std::vector<StageRow> stages;  ///< both clocks; order: the profile's, then the tree
   std::vector<RatioRow> ratios;
@@ -99,6 +105,7 @@ class ReportBuilder {
     std::uint32_t world_size = 0;
     std::vector<std::pair<Rank, std::string>> settings;  ///< each rank's config as a JSON object
     std::vector<Rank> known_ranks;                       ///< with a record anywhere in the attempt, ascending
+    std::map<Rank, std::string> agent_hosts;             ///< for ranks whose settings name no host
   };
   /// `layouts` must outlive the builder. The profile's parents and kinds are added to
   /// the attempt's own.

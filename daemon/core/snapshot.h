@@ -9,6 +9,7 @@
 
 #include "daemon/core/breakdown.h"
 #include "daemon/core/model.h"
+#include "daemon/core/verdict.h"
 
 namespace laggard::core {
 
@@ -110,8 +111,9 @@ struct AttemptView {
   std::shared_ptr<const StepView> settled;  ///< the newest complete or partial one: what a screen shows
   std::vector<StepPoint> history;           ///< the newest kHistoryPoints settled steps, by step
   std::map<StepState, std::uint64_t> steps_by_state;
-  double median_wall_ms = kAbsent;   ///< of the history's walls
-  std::int64_t silent_after_ms = 0;  ///< a rank behind the newest step is silent after this
+  std::shared_ptr<const VerdictView> verdict;  ///< on the newest steps
+  double median_wall_ms = kAbsent;             ///< of the history's walls
+  std::int64_t silent_after_ms = 0;            ///< a rank behind the newest step is silent after this
   std::int64_t stalled_after_ms = 0, lost_after_ms = 0;  ///< without any record
   std::shared_ptr<const StageTable> stages;
   std::string settings;  ///< JSON object of the lowest reporting rank; "" without one

@@ -212,5 +212,29 @@ TEST(StepRecords, KeepsBlocksApart) {
   EXPECT_EQ(again.size(), 2U);
 }
 
+// A data loader is timed by the host alone, and counts; what else only the host has timed may be its waiting
+// for the device.
+TEST_F(Breakdown, InputThatOnlyTheHostTimedIsOwnTime) {
+  stages.set_kind(stages.intern("load"), StageKind::input, Knowledge::records);
+  const auto record = [](Rank rank, double load, double item) {
+    return TestRecord{.rank = rank,
+                      .step = 1,
+                      .wall_ms = 1000,
+                      .stream = {{"forward", 500}},
+                      .host = {{"forward", 3}, {"load", load}, {"loss_item", item}}};
+  };
+  const StepBreakdown step = of({record(0, 50, 400), record(1, 50, 400), record(2, 350, 100)});
+  EXPECT_EQ(step.clock, Clock::stream);
+  EXPECT_DOUBLE_EQ(step.own.max, 850);
+  EXPECT_DOUBLE_EQ(step.own.min, 550);
+  ASSERT_TRUE(step.culprit.has_value());
+  EXPECT_EQ(step.culprit->rank, 2U);
+  EXPECT_EQ(stages[step.culprit->stage].name, "load");
+  EXPECT_DOUBLE_EQ(step.culprit->stage_excess_ms, 300);
+
+  inside("load", "forward");  // then its time is part of what the stream has timed
+  EXPECT_FALSE(of({record(0, 50, 400), record(1, 50, 400), record(2, 350, 100)}).culprit.has_value());
+}
+
 }  // namespace
 }  // namespace laggard::core

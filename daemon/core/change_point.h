@@ -1,0 +1,31 @@
+// Where a series changes its level.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace laggard::core {
+
+struct ChangePoint {
+  std::size_t at = 0;  ///< index of the first value of the new level
+  double before = 0, after = 0;
+};
+
+/// The one change of level that explains most of a series: least squares over all splits that leave
+/// kChangeMargin values on either side, taken for real when it explains kChangeEvidence times the variance
+/// of a mean that the residuals have, their first-order autocorrelation taken into account. Single outliers
+/// are pulled in to four robust standard deviations before. The rate of false alarms is in docs/verdict.md.
+std::optional<ChangePoint> find_change(std::span<const double> series);
+
+inline constexpr std::size_t kChangeMargin = 5;
+inline constexpr double kChangeEvidence = 16;
+
+/// How many independent values tell as much about the mean as `n` values of a series whose neighbours
+/// correlate like this: n (1 - r) / (1 + r), for r from 0 to 0.95.
+double effective_size(double n, double autocorrelation);
+/// First-order autocorrelation of a series about its mean, corrected for the bias that short series have
+/// (Marriott and Pope 1954: -(1 + 3 r) / n); 0 for a constant series and for one of under eight values.
+double autocorrelation_of(std::span<const double> series);
+
+}  // namespace laggard::core

@@ -1,0 +1,65 @@
+#include "daemon/core/live_verdict.h"
+
+namespace laggard::core {
+
+Placement::Place place_of(Rank rank, const Settings& settings, const std::string& agent_host) {
+  return {rank, settings.host.empty() ? agent_host : settings.host, settings.topology};
+}
+
+void LiveVerdict::learn(Rank rank, const Settings& settings, const std::string& agent_host) {
+  places_[rank] = place_of(rank, settings, agent_host);
+  placement_.reset();
+  view_.reset();
+  if (settings.first_step.has_value()) first_step_ = settings.first_step;
+  if (settings.last_step.has_value()) last_step_ = settings.last_step;
+}
+
+bool LiveVerdict::in_window(Step step) const {
+  return step >= first_step_.value_or(step) && step <= last_step_.value_or(step);
+}
+
+void LiveVerdict::put(const StepView& view) {
+  const Step step = view.breakdown.step;
+  if (!in_window(step)) return;
+  if (view.breakdown.aside) return drop(step);
+  view_.reset();
+  if (!warm_ && !first_step_.has_value() && !last_step_.has_value()) {
+    warm_up_.insert(step);
+    if (warm_up_.size() > kWarmUpSteps) {
+      // Until now the first steps were all there was to judge by.
+      warm_up_.erase(std::prev(warm_up_.end()));
+      for (const Step early : warm_up_) window_.drop(early);
+      warm_ = true;
+    }
+  }
+  if (warm_ && warm_up_.contains(step)) return;
+  StepOwn own = own_of(view.breakdown);
+  own.partial = view.state == StepState::partial;
+  window_.put(own);
+}
+
+void LiveVerdict::drop(Step step) {
+  view_.reset();
+  window_.drop(step);
+}
+
+void LiveVerdict::clear() {
+  view_.reset();
+  window_ = VerdictWindow({.judged = kLiveSteps, .kept = kLiveStepsKept, .cells = kLiveCells});
+}
+
+std::shared_ptr<const VerdictView> LiveVerdict::view(const StageTable& stages) {
+  if (view_ != nullptr) return view_;
+  if (!placement_.has_value()) {
+    std::vector<Placement::Place> places;
+    for (const auto& [rank, place] : places_) places.push_back(place);
+    placement_.emplace(places);
+  }
+  auto view = std::make_shared<VerdictView>();
+  view->verdict = window_.judge(*placement_);
+  view->sentence = sentence_of(view->verdict, stages, *placement_);
+  view_ = view;
+  return view_;
+}
+
+}  // namespace laggard::core

@@ -1,0 +1,126 @@
+// Who holds the job back over a window of steps, in which stage, since when, and what that costs.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/base/record.h"
+#include "daemon/base/value.h"
+#include "daemon/core/model.h"
+
+namespace laggard::core {
+
+enum class VerdictKind : std::uint8_t {
+  unknown,        ///< nothing to judge by: under two ranks with own times, or under kVerdictSteps steps
+  balanced,       ///< an even job would gain less than 3 %
+  one_rank,       ///< the same rank makes the others wait
+  several_ranks,  ///< the same few ranks do, and have nothing in common
+  one_group,      ///< they are one host, one value of a topology key, or neighbours
+  rotating,       ///< another rank in every step, as with uneven data
+  inside_sync,    ///< own times are even, and sync stages are long enough to hide a late rank
+};
+std::string_view name_of(VerdictKind kind);
+
+/// Ranks that have a place in common.
+struct RankGroup {
+  std::string key;          ///< "host", a topology key such as "pp", or "ranks" for neighbours
+  std::string value;        ///< "node12", "3", "16-23"
+  std::vector<Rank> ranks;  ///< ascending
+};
+
+/// What is known of where the ranks are.
+class Placement {
+ public:
+  struct Place {
+    Rank rank = 0;
+    std::string host;
+    std::map<std::string, std::string> topology;
+  };
+  Placement() = default;
+  explicit Placement(const std::vector<Place>& places);
+
+  /// Groups of two ranks or more: by host, then pp, tp, dp, then other topology keys by name.
+  const std::vector<RankGroup>& groups() const { return groups_; }
+  /// "" when it is not known.
+  const std::string& host_of(Rank rank) const;
+
+ private:
+  std::vector<RankGroup> groups_;
+  std::map<Rank, std::string> hosts_;
+};
+
+/// Steps of a window in which one rank was the culprit.
+struct CulpritShare {
+  Rank rank = 0;
+  std::uint64_t steps = 0;
+  double share = 0;           ///< of the window's steps
+  double mean_excess_ms = 0;  ///< over all steps of the window: own time less the other ranks' median
+};
+
+/// The step time if something took as long as it does on the median rank.
+struct WhatIf {
+  enum class Of : std::uint8_t { stage, rank, group } of = Of::stage;
+  StageId stage = kNoStage;
+  Rank rank = 0;
+  std::string key, value;  ///< of a group
+  double wall_ms = 0;      ///< mean over the window's steps
+};
+
+/// The ranks that were found to hold the others back. Means are over the steps from `since` on, or before
+/// `until`, where they are set, else over the window.
+struct Held {
+  std::vector<Rank> ranks;         ///< ascending
+  std::optional<RankGroup> group;  ///< when they are one
+  std::optional<Step> since;       ///< they turned slow at this step
+  std::optional<Step> until;       ///< they are slow no longer from this step on
+  std::uint64_t steps = 0;         ///< that the means are over
+  double excess_ms = 0;            ///< own time less that of the other ranks (their median; of a group: mean)
+  double share = 0;                ///< of the steps, those whose culprit is one of them
+  StageId stage = kNoStage;        ///< where most of the excess is
+  double stage_excess_ms = 0;      ///< in this stage, over the median of all ranks
+  double wall_ms = 0;              ///< the mean step over those steps
+  double slowdown = 1;             ///< S over those steps
+};
+
+/// Times in ms.
+struct Verdict {
+  VerdictKind kind = VerdictKind::unknown;
+  bool tentative = true;            ///< under kTentativeSteps steps
+  std::optional<Step> from, to;     ///< first and last step that was judged
+  std::uint64_t steps = 0;          ///< judged: own times known, not aside
+  std::uint64_t partial_steps = 0;  ///< of these, with a rank missing
+  std::uint32_t ranks = 0;          ///< with own times
+  double wall_ms = 0;               ///< mean over the steps of the slowest rank's wall
+  double max_own_ms = 0;            ///< mean over the steps of the largest own time
+  double mean_own_ms = 0;           ///< mean over the steps of the mean own time of the ranks
+  /// S = T / (T - (max own - mean own)), T the mean wall: what an even job would gain.
+  double slowdown = 1;
+  double lost_ms = 0;  ///< per step: max own - mean own
+  /// Own times add up to more than the step: some stages contain others, and nothing says which.
+  bool counted_twice = false;
+  std::optional<Held> held;
+  std::vector<CulpritShare> culprits;  ///< at most kCulpritsListed, the most frequent first
+  std::vector<WhatIf> what_if;         ///< that would gain kWorthListing of the step, the most first
+  double least_sync_ms = kAbsent;  ///< mean over the steps, of the rank that has least; kAbsent without any
+  StageId longest_sync = kNoStage;
+};
+
+inline constexpr std::size_t kCulpritsListed = 8, kWhatIfListed = 12;
+inline constexpr std::uint64_t kVerdictSteps = 3;
+inline constexpr std::uint64_t kTentativeSteps = 20;
+/// A job whose S is below is balanced.
+inline constexpr double kBalanced = 1.03;
+
+/// The verdict in one sentence.
+std::string sentence_of(const Verdict& verdict, const StageTable& stages, const Placement& placement);
+
+/// A verdict with its sentence, for those who show it.
+struct VerdictView {
+  Verdict verdict;
+  std::string sentence;
+};
+
+}  // namespace laggard::core

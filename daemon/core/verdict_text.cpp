@@ -1,0 +1,115 @@
+// The verdict in one sentence.
+#include <array>
+#include <charconv>
+
+#include "daemon/core/verdict.h"
+
+namespace laggard::core {
+namespace {
+
+// Whatever the locale says.
+std::string fixed(double value, int digits) {
+  std::array<char, 400> text{};
+  const auto result =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, digits);
+  return {text.data(), result.ptr};
+}
+
+std::string percent(double fraction) { return fixed(100 * fraction, fraction < 0.0995 ? 1 : 0) + " %"; }
+
+std::string duration(double ms) {
+  if (ms < 1000) return fixed(ms, ms < 10 ? 1 : 0) + " ms";
+  return fixed(ms / 1000, 2) + " s";
+}
+
+std::string list_of(const std::vector<Rank>& ranks) {
+  constexpr std::size_t kListed = 8;
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size() && i < kListed; ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  if (ranks.size() > kListed) text += " and " + std::to_string(ranks.size() - kListed) + " more";
+  return text;
+}
+
+std::string stage_text(StageId stage, const StageTable& stages) {
+  if (stage >= stages.size()) return "its stages";
+  const std::string& name = stages[stage].name;
+  return stages.has_children(stage) ? name + " outside its parts" : name;
+}
+
+std::string who(const Held& held, const Placement& placement) {
+  if (held.group.has_value() && held.group->key == "ranks") return "ranks " + held.group->value;
+  if (held.group.has_value())
+    return held.group->key + " " + held.group->value + " (ranks " + list_of(held.ranks) + ")";
+  if (held.ranks.size() > 1) return "ranks " + list_of(held.ranks);
+  const std::string& host = placement.host_of(held.ranks.front());
+  return "rank " + std::to_string(held.ranks.front()) + (host.empty() ? "" : " (" + host + ")");
+}
+
+std::string held_text(const Verdict& verdict, const StageTable& stages, const Placement& placement) {
+  const Held& held = *verdict.held;
+  const bool one = held.ranks.size() == 1 || (held.group.has_value() && held.group->key != "ranks");
+  std::string text = who(held, placement);
+  const std::string verb = held.until.has_value() ? "held" : (one ? "holds" : "hold");
+  if (held.share > 0.995)
+    text += " " + verb + " every step back";
+  else if (held.share > 0.5)
+    text += " " + verb + " most steps back";
+  else
+    text += " " + verb + " steps back";
+  if (held.since.has_value()) text += " since step " + std::to_string(*held.since);
+  if (held.until.has_value()) text += " until step " + std::to_string(*held.until);
+  const bool by_stage = held.stage != kNoStage;
+  const double excess = by_stage ? held.stage_excess_ms : held.excess_ms;
+  text += ": " + (by_stage ? stage_text(held.stage, stages) : std::string("own time")) + " +" +
+          duration(excess) + " of " + duration(held.wall_ms) + " (" + percent(excess / held.wall_ms) + "); " +
+          percent(held.share) + " of " + std::to_string(held.steps) + " steps";
+  return text;
+}
+
+std::string cost_text(const Verdict& verdict) {
+  return duration(verdict.lost_ms) + " of " + duration(verdict.wall_ms) + " a step (S " +
+         fixed(verdict.slowdown, 3) + ")";
+}
+
+std::string hidden_text(const Verdict& verdict, const StageTable& stages) {
+  return "nobody can be named: own times are even, and of each step at least " +
+         duration(verdict.least_sync_ms) + " (" + percent(verdict.least_sync_ms / verdict.wall_ms) +
+         ") is inside sync stages, above all " + stage_text(verdict.longest_sync, stages) +
+         ", where a late rank cannot be told from the ones that wait";
+}
+
+}  // namespace
+
+std::string sentence_of(const Verdict& verdict, const StageTable& stages, const Placement& placement) {
+  std::string text;
+  switch (verdict.kind) {
+    case VerdictKind::unknown:
+      return verdict.ranks < 2 ? "no verdict: own times of two ranks are needed"
+                               : "no verdict yet: " + std::to_string(verdict.steps) + " of " +
+                                     std::to_string(kVerdictSteps) + " steps";
+    case VerdictKind::balanced:
+      text = "balanced: uneven ranks cost " + cost_text(verdict);
+      break;
+    case VerdictKind::rotating:
+      text = "no rank stands out: the slowest changes from step to step and costs " + cost_text(verdict);
+      break;
+    case VerdictKind::inside_sync:
+      text = hidden_text(verdict, stages);
+      break;
+    case VerdictKind::one_rank:
+    case VerdictKind::several_ranks:
+    case VerdictKind::one_group:
+      text = held_text(verdict, stages, placement);
+      break;
+  }
+  if (verdict.counted_twice)
+    text += "; beware: own times add up to " + duration(verdict.mean_own_ms) + " of a step of " +
+            duration(verdict.wall_ms) +
+            ", so some stages contain others and are counted twice (stage_parents or a profile say how they "
+            "nest)";
+  if (verdict.tentative) text += " (tentative: " + std::to_string(verdict.steps) + " steps)";
+  return text;
+}
+
+}  // namespace laggard::core
