@@ -19,6 +19,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_step(app, context);
   add_ranks(app, context);
   add_stages(app, context);
+  add_verdict(app, context);
   add_import(app, context);
   add_export(app, context);
   add_close(app, context);
@@ -47,8 +48,8 @@ void set_up(CLI::App& app, Context& context) {
       ->capture_default_str();
   app.footer(
       "RUN is the name of a run; NAME@2 means its second attempt, without a number the newest.\n"
-      "Exit codes: 0 fine, 1 the runs of a report do not match or an import left something out,\n"
-      "2 usage, 3 no collector there or not ready, 4 no such data, 5 anything else.\n\n"
+      "Exit codes: 0 fine, 1 the runs of a report do not match, an import left something out,\n"
+      "or a --fail-on was exceeded, 2 usage, 3 no collector there or not ready, 4 no such data, 5 anything else.\n\n"
       "Example: laggard status job --watch");
   add_commands(app, context);
 }

@@ -99,4 +99,34 @@ void no_step(const Collector& collector, const RunRef& run, const StepRange& ran
                                             ": " + stored_steps(collector, run));
 }
 
+namespace {
+
+Json json_of(const Profile& profile) {
+  Json ratios = Json::array();
+  for (const Ratio& ratio : profile.ratios) {
+    ratios.push_back({{"name", ratio.name},
+                      {"numerator", ratio.numerator},
+                      {"denominator", ratio.denominator},
+                      {"complement", ratio.complement}});
+  }
+  return {{"parents", profile.parents},
+          {"kinds", profile.kinds},
+          {"exclusive_names", profile.exclusive_names},
+          {"stage_order", profile.stage_order},
+          {"ratios", ratios},
+          {"may_differ", profile.may_differ},
+          {"match_counts", profile.match_counts}};
+}
+
+}  // namespace
+
+Json report_request(const std::vector<std::string>& runs, const StepRange& range,
+                    const std::string& profile) {
+  Json body = {{"runs", runs}, {"from", nullptr}, {"to", nullptr}, {"profile", nullptr}};
+  if (range.from) body["from"] = *range.from;
+  if (range.to) body["to"] = *range.to;
+  if (!profile.empty()) body["profile"] = json_of(read_profile(profile));
+  return body;
+}
+
 }  // namespace laggard::client

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/collector.h"
 #include "client/console.h"
 #include "client/failure.h"
 #include "client/render/output.h"
 #include "client/run_ref.h"
+#include "client/views/fields.h"
 #include "daemon/base/profile.h"
 
 namespace CLI {
@@ -63,6 +65,9 @@ std::string nothing_to_show(const Collector& collector, const nlohmann::ordered_
 /// A profile from a file. Throws Failure: failed when it cannot be read, usage when it says what it must not.
 Profile read_profile(const std::string& path);
 
+/// The body of a request for a report; `profile` is a file, "" for none. Throws what read_profile() throws.
+Json report_request(const std::vector<std::string>& runs, const StepRange& range, const std::string& profile);
+
 void add_runs(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
@@ -70,6 +75,7 @@ void add_steps(CLI::App& app, Context& context);
 void add_step(CLI::App& app, Context& context);
 void add_ranks(CLI::App& app, Context& context);
 void add_stages(CLI::App& app, Context& context);
+void add_verdict(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
 void add_delete(CLI::App& app, Context& context);

@@ -14,23 +14,6 @@ struct ReportOptions {
   StepRange range;
 };
 
-Json json_of(const Profile& profile) {
-  Json ratios = Json::array();
-  for (const Ratio& ratio : profile.ratios) {
-    ratios.push_back({{"name", ratio.name},
-                      {"numerator", ratio.numerator},
-                      {"denominator", ratio.denominator},
-                      {"complement", ratio.complement}});
-  }
-  return {{"parents", profile.parents},
-          {"kinds", profile.kinds},
-          {"exclusive_names", profile.exclusive_names},
-          {"stage_order", profile.stage_order},
-          {"ratios", ratios},
-          {"may_differ", profile.may_differ},
-          {"match_counts", profile.match_counts}};
-}
-
 // For each run without a step that counts, a sentence that says so.
 std::vector<std::string> empty_runs(const Collector& collector, const Json& report) {
   std::vector<std::string> sentences;
@@ -43,16 +26,14 @@ std::vector<std::string> empty_runs(const Collector& collector, const Json& repo
   return sentences;
 }
 
+std::vector<std::string> stage_order_of(const Json& body) {
+  const Json& order = at(at(body, "profile"), "stage_order");
+  return order.is_array() ? order.get<std::vector<std::string>>() : std::vector<std::string>{};
+}
+
 void show_report(Context& context, const ReportOptions& options) {
   options.range.check();
-  Profile profile;
-  Json body = {{"runs", options.runs}, {"from", nullptr}, {"to", nullptr}, {"profile", nullptr}};
-  if (options.range.from) body["from"] = *options.range.from;
-  if (options.range.to) body["to"] = *options.range.to;
-  if (!options.profile.empty()) {
-    profile = read_profile(options.profile);
-    body["profile"] = json_of(profile);
-  }
+  const Json body = report_request(options.runs, options.range, options.profile);
   const Collector collector = context.collector();
   const Json report = collector.post("/api/v1/report", body);
   const auto empty = empty_runs(collector, report);
@@ -60,7 +41,7 @@ void show_report(Context& context, const ReportOptions& options) {
   if (truth(at(match, "checked")) && !truth(at(match, "pass"))) context.exit_code = ExitCode::condition;
   if (!empty.empty()) context.exit_code = ExitCode::no_such_data;
   if (empty.empty() || empty.size() < at(report, "runs").size())
-    context.show(report_view(report, profile.stage_order));
+    context.show(report_view(report, stage_order_of(body)));
   for (const std::string& sentence : empty) context.console.err("laggard: " + printable(sentence) + '\n');
 }
 

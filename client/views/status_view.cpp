@@ -43,6 +43,15 @@ void add_other_attempts(Facts& facts, const Json& status) {
   }
 }
 
+void add_verdict(Facts& facts, const Json& status) {
+  const Json& verdict = at(status, "verdict");
+  if (verdict.is_null()) return;
+  std::string line = text(at(verdict, "sentence"));
+  if (const auto from = integer(at(verdict, "from")))
+    line += ", over steps " + std::to_string(*from) + " to " + text(at(verdict, "to"));
+  facts.push_back({"verdict", line, verdict_tone(verdict)});
+}
+
 void add_newest(Facts& facts, const Json& status) {
   const Json& newest = at(status, "newest");
   if (newest.is_null()) {
@@ -231,6 +240,7 @@ View status_view(const Json& status, std::size_t width) {
   const Json& settled = at(status, "settled");
   Facts head, foot;
   add_headline(head, status);
+  add_verdict(head, status);
   add_other_attempts(head, status);
   add_newest(head, status);
   add_settled(head, settled);

@@ -19,6 +19,9 @@ View steps_view(const Json& steps);
 View step_view(const Json& step);
 View ranks_view(const Json& ranks);
 View stages_view(const Json& stages);
+/// The verdict on a run of a report.
+View verdict_view(const Json& run);
+Tone verdict_tone(const Json& verdict);
 
 /// Which steps a run's figures in a report are of, and which were left out.
 std::string report_window_text(const Json& run);

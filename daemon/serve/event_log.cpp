@@ -9,6 +9,12 @@
 namespace laggard::serve {
 namespace {
 
+/// The verdict when the step was first seen settled, over the newest steps then.
+Json verdict_json(const core::AttemptView& attempt) {
+  if (attempt.verdict == nullptr) return nullptr;
+  return {{"kind", core::name_of(attempt.verdict->verdict.kind)}, {"sentence", attempt.verdict->sentence}};
+}
+
 std::string event_text(const core::RunView& run, const core::AttemptView& attempt,
                        const core::StepPoint& point) {
   const Json data = {{"run", run.name},
@@ -20,7 +26,8 @@ std::string event_text(const core::RunView& run, const core::AttemptView& attemp
                      {"wall_max_ms", measured(point.wall_max_ms)},
                      {"slowest_rank", optional_json(point.slowest)},
                      {"near_tie", point.near_tie},
-                     {"culprit_rank", optional_json(point.culprit)}};
+                     {"culprit_rank", optional_json(point.culprit)},
+                     {"verdict", verdict_json(attempt)}};
   return "id: " + std::to_string(point.event) + "\nevent: step\ndata: " + dump(data) + "\n\n";
 }
 

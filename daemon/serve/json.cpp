@@ -6,6 +6,7 @@
 
 #include "daemon/base/limits.h"
 #include "daemon/base/value.h"
+#include "daemon/serve/verdict_json.h"
 
 namespace laggard::serve {
 namespace {
@@ -285,6 +286,11 @@ Json to_json(const core::RunReport& report) {
           {"all_steps_median_s", figure_seconds(report.all_steps_median_ms)},
           {"global_batch", report.global_batch.has_value() ? figure(*report.global_batch) : Json(nullptr)},
           {"samples_per_s", figure(report.samples_per_s)},
+          {"max_own_s", figure_seconds(report.max_own_ms)},
+          {"mean_own_s", figure_seconds(report.mean_own_ms)},
+          {"slowdown", figure(report.slowdown)},
+          {"verdict", to_json(report.verdict, report.stage_table)},
+          {"stage_kinds", stage_kinds_json(report.stage_table)},
           {"rank_walls", std::move(rank_walls)},
           {"stages", stage_rows_seconds(report)},
           {"ratios", std::move(ratios)},

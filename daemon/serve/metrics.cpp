@@ -7,6 +7,7 @@
 #include "daemon/base/value.h"
 #include "daemon/serve/metrics_text.h"
 #include "daemon/serve/run_json.h"
+#include "daemon/serve/verdict_json.h"
 
 namespace laggard::serve {
 namespace {
@@ -31,6 +32,15 @@ struct RunFamilies {
                            "Rank with the largest wall time in that step; no sample when the ranks tie.")),
         culprit(page.gauge("laggard_culprit_rank",
                            "Rank that holds the others back in that step; no sample when nobody does.")),
+        verdict(page.gauge("laggard_verdict",
+                           "1 for the verdict over the newest steps, by its kind; no sample without one.")),
+        slowdown(page.gauge("laggard_slowdown_ratio",
+                            "Mean step over the step of a job with even ranks, over the newest steps.")),
+        lost(page.gauge("laggard_step_lost_seconds",
+                        "What uneven ranks cost per step: mean of the largest own time less the mean one.")),
+        straggler(page.gauge(
+            "laggard_straggler_excess_seconds",
+            "Time per step that the ranks held guilty take longer in that stage; no sample when nobody is.")),
         settled_step(page.gauge("laggard_settled_step", "Number of that step.")),
         last_step(page.gauge("laggard_last_step", "Largest step number any rank has sent.")),
         last_record(page.gauge("laggard_last_record_timestamp_seconds",
@@ -51,8 +61,9 @@ struct RunFamilies {
             page.counter("laggard_invalid_values_total",
                          "Values that were negative, not finite or a text, and left out of all figures.")),
         clashes(page.gauge("laggard_rank_clashes", "Ranks that two sources sent at the same time.")) {}
-  Family &info, &state, &wall, &stage, &slowest, &culprit, &settled_step, &last_step, &last_record, &expected,
-      &reporting, &silent, &missing, &steps, &records, &late, &lines, &pending, &invalid, &clashes;
+  Family &info, &state, &wall, &stage, &slowest, &culprit, &verdict, &slowdown, &lost, &straggler,
+      &settled_step, &last_step, &last_record, &expected, &reporting, &silent, &missing, &steps, &records,
+      &late, &lines, &pending, &invalid, &clashes;
 };
 
 /// The families that have a sample for each rank.
@@ -116,6 +127,26 @@ void add_settled(RunFamilies& families, std::string_view run, const core::Attemp
   if (step.culprit.has_value()) families.culprit.add({{"run", run}}, step.culprit->rank);
 }
 
+void add_verdict(RunFamilies& families, std::string_view run, const core::AttemptView& attempt, Room& room) {
+  if (attempt.verdict == nullptr) return;
+  const core::Verdict& verdict = attempt.verdict->verdict;
+  if (verdict.kind == core::VerdictKind::unknown) return;
+  families.verdict.add({{"run", run}, {"verdict", core::name_of(verdict.kind)}}, 1U);
+  families.slowdown.add({{"run", run}}, verdict.slowdown);
+  families.lost.add({{"run", run}}, seconds(verdict.lost_ms));
+  if (!verdict.held.has_value() || verdict.held->until.has_value()) return;
+  const core::Held& held = *verdict.held;
+  const bool by_stage = attempt.stages != nullptr && held.stage < attempt.stages->size();
+  const std::string stage = by_stage ? (*attempt.stages)[held.stage].name : "";
+  const std::string who = straggler_text(held);
+  if (!is_label_text(stage) || !is_label_text(who)) {
+    ++room.counters.series_dropped_names;
+    return;
+  }
+  families.straggler.add({{"run", run}, {"straggler", who}, {"stage", stage}},
+                         seconds(by_stage ? held.stage_excess_ms : held.excess_ms));
+}
+
 void add_delivery(RunFamilies& families, std::string_view run, const core::AttemptView& attempt) {
   const core::DeliveryCounts& counts = attempt.counts;
   families.records.add({{"run", run}, {"result", "stored"}}, counts.stored);
@@ -144,6 +175,7 @@ void add_run(RunFamilies& families, std::string_view run, core::RunState run_sta
   for (const core::RunState state : {core::RunState::running, core::RunState::stalled})
     families.state.add({{"run", run}, {"state", core::name_of(state)}}, run_state == state ? 1U : 0U);
   add_settled(families, run, attempt, room);
+  add_verdict(families, run, attempt, room);
   if (attempt.newest_step.has_value()) families.last_step.add({{"run", run}}, *attempt.newest_step);
   if (attempt.last_received != 0) families.last_record.add({{"run", run}}, seconds(attempt.last_received));
   const RankCounts ranks = count_ranks(at);

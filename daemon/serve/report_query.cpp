@@ -25,6 +25,7 @@ core::ReportBuilder::RunFacts facts_of(const std::string& run, const core::Attem
   core::ReportBuilder::RunFacts facts{.run = run, .attempt = row.attempt, .world_size = row.world_size};
   for (core::RankRow& rank : history.ranks(row.id)) {
     if (rank.records > 0) facts.known_ranks.push_back(rank.rank);
+    if (!rank.host.empty()) facts.agent_hosts.emplace(rank.rank, rank.host);
     if (!rank.settings.empty()) facts.settings.emplace_back(rank.rank, std::move(rank.settings));
   }
   return facts;

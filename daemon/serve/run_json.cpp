@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/base/limits.h"
+#include "daemon/serve/verdict_json.h"
 
 namespace laggard::serve {
 namespace {
@@ -192,6 +193,7 @@ Json run_status(const core::RunView& run, const AttemptNow& at, const core::Snap
   const core::AttemptView& attempt = at.attempt;
   const core::StageTable& stages = stages_of(attempt);
   Json json = run_brief(run, at);
+  json["verdict"] = attempt.verdict != nullptr ? to_json(*attempt.verdict, stages) : Json(nullptr);
   json["other_attempts"] = other_attempts_json(run, at);
   json["newest"] = attempt.newest != nullptr ? step_brief(*attempt.newest, stages) : Json(nullptr);
   json["settled"] = nullptr;

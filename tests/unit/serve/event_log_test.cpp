@@ -33,7 +33,7 @@ TEST(EventLog, AnEventIsAsDocumented) {
             "id: 17\nevent: step\n"
             "data: {\"run\":\"job\",\"attempt\":1,\"step\":17,\"state\":\"complete\",\"present\":4,"
             "\"expected\":4,\"wall_max_ms\":15416.3,\"slowest_rank\":1,\"near_tie\":true,"
-            "\"culprit_rank\":null}\n\n");
+            "\"culprit_rank\":null,\"verdict\":null}\n\n");
   EXPECT_EQ(batch.position, 17U);
   EXPECT_EQ(batch.events, 1U);
 }

@@ -1,0 +1,65 @@
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <memory>
+
+#include "client/commands/commands.h"
+#include "client/views/views.h"
+
+namespace laggard::client {
+namespace {
+
+struct VerdictOptions {
+  std::string run, profile, fail_on;
+  StepRange range;
+};
+
+// "3%", "3" and "2.5 %" as 0.03, 0.03 and 0.025.
+double parse_percent(const std::string& option, std::string_view text) {
+  const std::string_view all = text;
+  while (!text.empty() && (text.back() == '%' || text.back() == ' ')) text.remove_suffix(1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (error != std::errc{} || end != text.data() + text.size() || !(percent >= 0 && percent <= 100))
+    throw Failure(ExitCode::usage,
+                  option + " takes a percentage from 0 to 100 such as 3%, not \"" + std::string(all) + "\"");
+  return percent / 100;
+}
+
+void show_verdict(Context& context, const VerdictOptions& options) {
+  options.range.check();
+  std::optional<double> fail_on;
+  if (!options.fail_on.empty()) fail_on = parse_percent("--fail-on", options.fail_on);
+  const Collector collector = context.collector();
+  const Json report =
+      collector.post("/api/v1/report", report_request({options.run}, options.range, options.profile));
+  const Json& run = at(report, "runs").at(0);
+  if (integer(at(run, "steps")) == 0) throw Failure(ExitCode::no_such_data, nothing_to_show(collector, run));
+  context.show(verdict_view(run));
+  const Json& verdict = at(run, "verdict");
+  const auto lost = number(at(verdict, "lost_ms")), wall = number(at(verdict, "wall_ms"));
+  if (fail_on && (!lost || !wall))
+    throw Failure(ExitCode::no_such_data, "without a verdict nothing can be said about --fail-on");
+  if (fail_on && *lost > *fail_on * *wall) context.exit_code = ExitCode::condition;
+}
+
+}  // namespace
+
+void add_verdict(CLI::App& app, Context& context) {
+  auto options = std::make_shared<VerdictOptions>();
+  CLI::App* command = add_command(
+      app, "verdict", "Who holds a run back over a window of steps, in which stage, since when",
+      "After a job", "laggard verdict job --from 8000 --fail-on 3%",
+      "Without --from and --to it is over the configured window, else over all steps but the first 10.\n"
+      "Exit codes: 1 uneven ranks cost more of the step than --fail-on allows; 4 no step in the window.");
+  command->add_option("run", options->run, "The run, NAME or NAME@ATTEMPT")->required();
+  command
+      ->add_option("--profile", options->profile,
+                   "TOML file that says how stages nest and of what kind they are")
+      ->check(CLI::ExistingFile);
+  command->add_option("--fail-on", options->fail_on, "Exit with 1 when uneven ranks cost more of the step")
+      ->option_text("PERCENT");
+  options->range.add_to(*command);
+  command->callback([&context, options] { show_verdict(context, *options); });
+}
+
+}  // namespace laggard::client

@@ -1,0 +1,107 @@
+#include "daemon/serve/verdict_json.h"
+
+#include <algorithm>
+#include <array>
+
+namespace laggard::serve {
+namespace {
+
+// How many of the ranks held guilty are listed; all are counted.
+constexpr std::size_t kHeldListed = 64;
+
+Json name_json(core::StageId stage, const core::StageTable& stages) {
+  return stage < stages.size() ? Json(stages[stage].name) : Json(nullptr);
+}
+
+Json group_json(const std::string& key, const std::string& value) { return {{"key", key}, {"value", value}}; }
+
+Json held_json(const core::Held& held, const core::StageTable& stages) {
+  const std::size_t listed = std::min(held.ranks.size(), kHeldListed);
+  const bool by_stage = held.stage < stages.size();
+  return {
+      {"ranks", std::vector(held.ranks.begin(), held.ranks.begin() + static_cast<std::ptrdiff_t>(listed))},
+      {"rank_count", held.ranks.size()},
+      {"group", held.group.has_value() ? group_json(held.group->key, held.group->value) : Json(nullptr)},
+      {"since", optional_json(held.since)},
+      {"until", optional_json(held.until)},
+      {"steps", held.steps},
+      {"share", figure(held.share)},
+      {"excess_ms", figure(held.excess_ms)},
+      {"stage", name_json(held.stage, stages)},
+      {"stage_exclusive", by_stage && stages.has_children(held.stage)},
+      {"stage_excess_ms", by_stage ? figure(held.stage_excess_ms) : Json(nullptr)},
+      {"wall_ms", figure(held.wall_ms)},
+      {"slowdown", figure(held.slowdown)}};
+}
+
+Json what_if_json(const core::WhatIf& what, double wall_ms, const core::StageTable& stages) {
+  using Of = core::WhatIf::Of;
+  constexpr std::array<const char*, 3> kOf{"stage", "rank", "group"};
+  return {{"of", kOf[static_cast<std::size_t>(what.of)]},
+          {"stage", what.of == Of::stage ? name_json(what.stage, stages) : Json(nullptr)},
+          {"rank", what.of == Of::rank ? Json(what.rank) : Json(nullptr)},
+          {"group", what.of == Of::group ? group_json(what.key, what.value) : Json(nullptr)},
+          {"wall_ms", figure(what.wall_ms)},
+          {"gain_ms", figure(wall_ms - what.wall_ms)}};
+}
+
+}  // namespace
+
+Json to_json(const core::VerdictView& view, const core::StageTable& stages) {
+  const core::Verdict& verdict = view.verdict;
+  const bool known = verdict.kind != core::VerdictKind::unknown;
+  const auto figure_known = [&](double value) { return known ? figure(value) : Json(nullptr); };
+  Json culprits = Json::array();
+  for (const core::CulpritShare& culprit : verdict.culprits)
+    culprits.push_back({{"rank", culprit.rank},
+                        {"steps", culprit.steps},
+                        {"share", figure(culprit.share)},
+                        {"mean_excess_ms", figure(culprit.mean_excess_ms)}});
+  Json what_if = Json::array();
+  for (const core::WhatIf& what : verdict.what_if)
+    what_if.push_back(what_if_json(what, verdict.wall_ms, stages));
+  return {{"kind", core::name_of(verdict.kind)},
+          {"sentence", view.sentence},
+          {"tentative", verdict.tentative},
+          {"from", optional_json(verdict.from)},
+          {"to", optional_json(verdict.to)},
+          {"steps", verdict.steps},
+          {"partial_steps", verdict.partial_steps},
+          {"ranks", verdict.ranks},
+          {"wall_ms", figure_known(verdict.wall_ms)},
+          {"max_own_ms", figure_known(verdict.max_own_ms)},
+          {"mean_own_ms", figure_known(verdict.mean_own_ms)},
+          {"lost_ms", figure_known(verdict.lost_ms)},
+          {"slowdown", figure_known(verdict.slowdown)},
+          {"counted_twice", verdict.counted_twice},
+          {"held", verdict.held.has_value() ? held_json(*verdict.held, stages) : Json(nullptr)},
+          {"culprits", std::move(culprits)},
+          {"what_if", std::move(what_if)},
+          {"least_sync_ms", figure(verdict.least_sync_ms)},
+          {"longest_sync", name_json(verdict.longest_sync, stages)}};
+}
+
+Json stage_kinds_json(const core::StageTable& stages) {
+  Json list = Json::array();
+  for (const core::StageId id : stages.tree_order()) {
+    const core::Stage& stage = stages[id];
+    const bool has_parent = stage.parent != core::kNoStage;
+    list.push_back({{"stage", stage.name},
+                    {"kind", core::name_of(stage.kind)},
+                    {"kind_from", core::name_of(stage.kind_from)},
+                    {"parent", name_json(stage.parent, stages)},
+                    {"parent_from", has_parent ? Json(core::name_of(stage.parent_from)) : Json(nullptr)}});
+  }
+  return list;
+}
+
+std::string straggler_text(const core::Held& held) {
+  if (held.group.has_value()) return held.group->key + " " + held.group->value;
+  constexpr std::size_t kListed = 4;
+  std::string text = held.ranks.size() == 1 ? "rank" : "ranks";
+  for (std::size_t i = 0; i < std::min(held.ranks.size(), kListed); ++i)
+    text += (i == 0 ? " " : ", ") + std::to_string(held.ranks[i]);
+  return held.ranks.size() > kListed ? text + ", ..." : text;
+}
+
+}  // namespace laggard::serve

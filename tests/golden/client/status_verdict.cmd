@@ -1,0 +1,3 @@
+json status_verdict
+terminal 100
+run status ST

@@ -1,0 +1,3 @@
+json verdict_group
+exit 1
+run verdict ST --fail-on 18% -o markdown

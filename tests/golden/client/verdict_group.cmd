@@ -1,0 +1,3 @@
+json verdict_group
+terminal 100
+run verdict ST

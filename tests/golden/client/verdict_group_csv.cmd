@@ -1,0 +1,2 @@
+json verdict_group
+run verdict ST -o csv
