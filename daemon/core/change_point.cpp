@@ -14,26 +14,26 @@ namespace {
 constexpr double kMadToSigma = 1.4826;
 constexpr double kOutlier = 4;
 
-double median_of(std::vector<double> values) { return Middle(values).median(); }
+double middle_of(std::vector<double> values) { return Middle(values).median(); }
 
 void pull_in_outliers(std::vector<double>& values) {
-  const double median = median_of(values);
+  const double median = middle_of(values);
   std::vector<double> distances;
   distances.reserve(values.size());
   for (const double value : values) distances.push_back(std::abs(value - median));
-  const double reach = kOutlier * kMadToSigma * median_of(std::move(distances));
+  const double reach = kOutlier * kMadToSigma * middle_of(std::move(distances));
   if (reach == 0) return;  // most values are the same: nothing says what an outlier is
   for (double& value : values) value = std::clamp(value, median - reach, median + reach);
 }
 
-double mean_of(std::span<const double> values) {
+double average_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 // The split whose two means explain most, and the sum of squares that they explain.
 std::pair<std::size_t, double> best_split(std::span<const double> values) {
   const auto n = static_cast<double>(values.size());
-  const double mean = mean_of(values);
+  const double mean = average_of(values);
   std::pair<std::size_t, double> best{0, 0};
   double sum = 0;
   for (std::size_t at = 1; at + kChangeMargin <= values.size(); ++at) {
@@ -55,7 +55,7 @@ double effective_size(double n, double autocorrelation) {
 
 double autocorrelation_of(std::span<const double> series) {
   if (series.size() < 8) return 0;
-  const double mean = mean_of(series);
+  const double mean = average_of(series);
   double products = 0, squares = 0;
   for (std::size_t i = 0; i < series.size(); ++i) {
     const double d = series[i] - mean;
@@ -73,7 +73,8 @@ std::optional<ChangePoint> find_change(std::span<const double> series) {
   pull_in_outliers(values);
   const auto [at, explained] = best_split(values);
   if (explained == 0) return std::nullopt;
-  const double before = mean_of(std::span(values).first(at)), after = mean_of(std::span(values).subspan(at));
+  const double before = average_of(std::span(values).first(at)),
+               after = average_of(std::span(values).subspan(at));
   double squares = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] -= i < at ? before : after;
@@ -83,7 +84,7 @@ std::optional<ChangePoint> find_change(std::span<const double> series) {
   const double variance = squares / (n - 2);
   const double inflation = n / effective_size(n, autocorrelation_of(values));
   if (explained <= kChangeEvidence * variance * inflation) return std::nullopt;
-  return ChangePoint{at, mean_of(series.first(at)), mean_of(series.subspan(at))};
+  return ChangePoint{at, average_of(series.first(at)), average_of(series.subspan(at))};
 }
 
 }  // namespace laggard::core

@@ -29,7 +29,7 @@ struct Split {
   static constexpr double kTiny = 1e-9;  // for means that agree exactly
 };
 
-class Sum {
+class SumOfMeans {
  public:
   void add(double value) {
     ++n_;
@@ -38,8 +38,8 @@ class Sum {
   }
   double within() const { return n_ == 0 ? 0 : std::max(squares_ - sum_ * sum_ / n_, 0.0); }
   double mean() const { return sum_ / n_; }
-  Sum operator-(const Sum& part) const {
-    Sum rest = *this;
+  SumOfMeans operator-(const SumOfMeans& part) const {
+    SumOfMeans rest = *this;
     rest.n_ -= part.n_;
     rest.sum_ -= part.sum_;
     rest.squares_ -= part.squares_;
@@ -185,14 +185,14 @@ class Judge {
     std::ranges::sort(sorted, [](const RankMean& a, const RankMean& b) {
       return a.excess_ms != b.excess_ms ? a.excess_ms > b.excess_ms : a.rank < b.rank;
     });
-    Sum all;
+    SumOfMeans all;
     for (const RankMean& mean : sorted) all.add(mean.excess_ms);
     std::optional<Split> best;
     std::size_t best_size = 0;
-    Sum part;
+    SumOfMeans part;
     for (std::size_t i = 0; 2 * (i + 1) <= sorted.size(); ++i) {
       part.add(sorted[i].excess_ms);
-      const Sum rest = all - part;
+      const SumOfMeans rest = all - part;
       const Split split{
           .ranks = {}, .within = part.within() + rest.within(), .apart_ms = part.mean() - rest.mean()};
       if (best.has_value() && split.fit() <= best->fit()) continue;
@@ -207,19 +207,19 @@ class Judge {
   }
 
   // A group that explains about as much says more than a list of ranks.
-  void prefer_group(Split& best, const Sum& all) const {
+  void prefer_group(Split& best, const SumOfMeans& all) const {
     const double enough = best.fit() / kGroupFit;
     std::optional<Split> chosen;
     for (const RankGroup& group : placement_.groups()) {
       Split split{.ranks = {}, .group = &group};
-      Sum part;
+      SumOfMeans part;
       for (const RankMean& mean : means_) {
         if (!contains(group.ranks, mean.rank)) continue;
         split.ranks.push_back(mean.rank);
         part.add(mean.excess_ms);
       }
       if (split.ranks.size() < 2 || 2 * split.ranks.size() > means_.size()) continue;
-      const Sum rest = all - part;
+      const SumOfMeans rest = all - part;
       split.within = part.within() + rest.within();
       split.apart_ms = part.mean() - rest.mean();
       const bool same = split.ranks == best.ranks;

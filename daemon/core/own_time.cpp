@@ -17,11 +17,11 @@ bool any_valid(const Cells& cells, const StageTable& stages) {
 /// The own time of each record, kAbsent where it is not known: no stage was measured, or a value is missing
 /// that it would have to contain.
 std::vector<double> sum_own(const StageTimes& times, const StageTable& stages) {
-  struct Sum {
+  struct OwnSum {
     double own_ms = 0;
     bool measured = false, known = true;
   };
-  std::vector<Sum> sums(times.inclusive.records());
+  std::vector<OwnSum> sums(times.inclusive.records());
   for (StageId stage = 0; stage < stages.size(); ++stage) {
     const bool counts = stages[stage].kind != StageKind::sync;
     for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -34,7 +34,8 @@ std::vector<double> sum_own(const StageTimes& times, const StageTable& stages) {
   }
   std::vector<double> own;
   own.reserve(sums.size());
-  for (const Sum& sum : sums) own.push_back(sum.measured && sum.known ? std::max(sum.own_ms, 0.0) : kAbsent);
+  for (const OwnSum& sum : sums)
+    own.push_back(sum.measured && sum.known ? std::max(sum.own_ms, 0.0) : kAbsent);
   return own;
 }
 
