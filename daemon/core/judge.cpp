@@ -103,7 +103,7 @@ class Judge {
       ++with_sync;
       sync += row.own->least_sync_ms;
       // Who has less to do waits longer: that much of the difference is accounted for.
-      const double own_skew = row.max_own_ms - *std::ranges::min_element(row.own->own_ms);
+      const double own_skew = row.max_own_ms - row.min_own_ms;
       sync_skew += std::max(row.own->most_sync_ms - row.own->least_sync_ms - own_skew, 0.0);
       ++longest[row.own->longest_sync];
     });
@@ -235,21 +235,29 @@ class Judge {
   /// mean. Nothing when none of them, or none of the others, is in the row.
   static std::optional<double> excess_in(const Row& row, const std::vector<Rank>& ranks) {
     double sum = 0;
-    std::size_t present = 0, at = 0;
-    const std::vector<Rank>& all = row.own->ranks;
-    for (const Rank rank : ranks) {
-      at = static_cast<std::size_t>(
-          std::lower_bound(all.begin() + static_cast<std::ptrdiff_t>(at), all.end(), rank) - all.begin());
-      if (at == all.size()) break;
-      if (all[at] != rank) continue;
-      if (ranks.size() == 1) return row.excess(at);
-      sum += row.own->own_ms[at];
+    std::size_t present = 0, last = 0;
+    each_of(row, ranks, [&](std::size_t i) {
+      sum += row.own->own_ms[i];
       ++present;
-    }
-    const std::size_t others = all.size() - present;
+      last = i;
+    });
+    const std::size_t all = row.own->ranks.size(), others = all - present;
     if (present == 0 || others == 0) return std::nullopt;
-    const double rest = row.mean_own_ms * static_cast<double>(all.size()) - sum;
+    if (ranks.size() == 1) return row.excess(last);
+    const double rest = row.mean_own_ms * static_cast<double>(all) - sum;
     return sum / static_cast<double>(present) - rest / static_cast<double>(others);
+  }
+
+  /// The places in the row of those of the ranks that are in it.
+  template <typename Visit>
+  static void each_of(const Row& row, const std::vector<Rank>& ranks, const Visit& visit) {
+    const std::vector<Rank>& all = row.own->ranks;
+    auto at = all.begin();
+    for (const Rank rank : ranks) {
+      at = std::lower_bound(at, all.end(), rank);
+      if (at == all.end()) return;
+      if (*at == rank) visit(static_cast<std::size_t>(at - all.begin()));
+    }
   }
 
   void name_somebody() {
@@ -336,12 +344,12 @@ class Judge {
       held.wall_ms += row.wall_ms;
       lost += row.max_own_ms - row.mean_own_ms;
       as_culprit += row.culprit.has_value() && contains(held.ranks, *row.culprit) ? 1 : 0;
-      for (std::size_t i = 0; i < row.own->ranks.size(); ++i) {
-        if (row.own->stage[i] == kNoStage || !contains(held.ranks, row.own->ranks[i])) continue;
+      each_of(row, held.ranks, [&](std::size_t i) {
+        if (row.own->stage[i] == kNoStage) return;
         Excess& stage = by_stage[row.own->stage[i]];
         stage.sum += row.own->stage_excess_ms[i];
         ++stage.n;
-      }
+      });
     });
     const auto n = static_cast<double>(held.steps);
     held.excess_ms = excess / n;
@@ -396,7 +404,7 @@ class Judge {
                               .rank = culprit.rank,
                               .key = {},
                               .value = {},
-                              .wall_ms = without({culprit.rank})});
+                              .wall_ms = without(culprit.rank)});
     if (out_.held.has_value()) add_groups(*out_.held);
     std::erase_if(out_.what_if, [&](const WhatIf& what) {
       return out_.wall_ms - what.wall_ms < kWorthListing * out_.wall_ms;
@@ -413,6 +421,14 @@ class Judge {
     for (const RankGroup& group : placement_.groups())
       if (group.ranks.size() < means_.size() && std::ranges::includes(group.ranks, held.ranks)) add(group);
     if (held.group.has_value() && held.group->key == "ranks") add(*held.group);
+  }
+
+  double without(Rank rank) const {
+    double gain = 0;
+    each(begin_, end_, [&](const Row& row) {
+      if (row.max_rank == rank) gain += row.max_own_ms - row.second_own_ms;
+    });
+    return out_.wall_ms - gain / static_cast<double>(out_.steps);
   }
 
   // The mean step if the largest own time were that of the other ranks.

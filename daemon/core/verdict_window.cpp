@@ -14,15 +14,19 @@ void VerdictWindow::put(const StepOwn& step) {
   const OwnTimes* own = step.own.get();
   if (own == nullptr || own->ranks.size() < 2 || !is_valid(step.wall_ms)) return drop(step.step);
   std::vector<double> values(own->own_ms.begin(), own->own_ms.end());
-  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  const double largest = *std::ranges::max_element(values);
-  Row row{.own = step.own,
-          .wall_ms = step.wall_ms,
-          .partial = step.partial,
-          .culprit = step.culprit,
-          .max_own_ms = largest,
-          .mean_own_ms = sum / static_cast<double>(values.size()),
-          .middle = Middle(values)};
+  const auto largest = std::ranges::max_element(own->own_ms);
+  Row row{
+      .own = step.own,
+      .wall_ms = step.wall_ms,
+      .partial = step.partial,
+      .culprit = step.culprit,
+      .max_own_ms = *largest,
+      .mean_own_ms = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()),
+      .min_own_ms = *std::ranges::min_element(own->own_ms),
+      .max_rank = own->ranks[static_cast<std::size_t>(largest - own->own_ms.begin())],
+      .middle = Middle(values)};
+  for (auto it = own->own_ms.begin(); it != own->own_ms.end(); ++it)
+    if (it != largest) row.second_own_ms = std::max<double>(row.second_own_ms, *it);
   const bool is_newest = rows_.empty() || step.step > rows_.rbegin()->first;
   if (!is_newest) drop(step.step);
   cells_ += own->ranks.size();

@@ -46,7 +46,9 @@ class VerdictWindow {
     double wall_ms = 0;
     bool partial = false;
     std::optional<Rank> culprit;
-    double max_own_ms = 0, mean_own_ms = 0;
+    double max_own_ms = 0, mean_own_ms = 0, min_own_ms = 0;
+    Rank max_rank = 0;                   // the lowest on a tie
+    double second_own_ms = 0;            // the largest of the other ranks
     Middle middle;                       // of the own times
     double excess(std::size_t i) const;  // of own->ranks[i], over the median of the others
   };

@@ -12,7 +12,8 @@ struct Full {
   explicit Full(const benchmark::State& state)
       : spec{.trouble = test::Trouble::slow_rank,
              .ranks = static_cast<std::uint32_t>(state.range(0)),
-             .steps = static_cast<std::uint32_t>(state.range(1))},
+             .steps = static_cast<std::uint32_t>(state.range(1)),
+             .slow = 0.3},
         job(spec),
         window({.judged = spec.steps, .kept = spec.steps}) {
     for (Step number = 1; number <= spec.steps; ++number) put(number);
