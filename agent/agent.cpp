@@ -7,12 +7,12 @@
 #include <array>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "agent/asked_files.h"
 #include "agent/collector_link.h"
 #include "agent/connection_log.h"
+#include "agent/farewell.h"
 #include "agent/file_feed.h"
 #include "agent/file_watch.h"
 #include "agent/session.h"
@@ -92,7 +92,7 @@ class Delivery {
 Delivery::Delivery(const DeliveryOptions& options)
     : options_(options),
       link_(options.collector, options.keys),
-      log_(options.collector, options.keys),
+      log_(options.collector, options.keys, *spdlog::default_logger_raw()),
       watch_(options.poll || options.once),
       sources_(options.run, options.stages) {
   if (!options.once && !options.state_directory.empty())
@@ -290,37 +290,18 @@ bool Delivery::is_done(Time now) const {
   return all_read && all_committed && (options_.once || stopping_since_);
 }
 
-// The collector answers each Bye. An agent that comes next for the same rank must not find this one alive.
 void Delivery::say_bye() {
-  link_.set_linger(kByeLinger);
-  const Time limit = Clock::now() + kByeLinger;
-  std::set<std::uint32_t> unanswered;
-  const auto listen = [&] {
-    link_.wait({}, 20ms);
-    while (link_.next_event()) {
-    }
-    while (const auto message = link_.receive())
-      if (const auto incoming = decode(*message);
-          incoming &&
-          (std::holds_alternative<Bye>(incoming->body) || std::holds_alternative<Reject>(incoming->body)))
-        unanswered.erase(incoming->channel);
-    return link_.is_connected() && Clock::now() < limit;
-  };
-  // Thousands of ranks say more at once than the socket takes.
-  const auto send = [&](std::string message) {
-    while (!link_.is_ready())
-      if (!listen()) return;
-    link_.send(std::move(message));
-  };
-  for (auto& [channel, entry] : sessions_) {
+  std::vector<LastWords> sources;
+  for (const auto& [channel, entry] : sessions_) {
     const auto& [session, followed] = entry;
     if (!session.is_open()) continue;
-    if (session.lines().has_value()) send(encode_heartbeat(channel, session.lines()));
+    LastWords& words = sources.emplace_back();
+    words.channel = channel;
+    if (session.lines().has_value()) words.messages.push_back(encode_heartbeat(channel, session.lines()));
     const bool ended = followed->feed->ranks().at(session.source().rank()).ended;
-    unanswered.insert(channel);
-    send(encode_bye(channel, ended || followed->finished));
+    words.messages.push_back(encode_bye(channel, ended || followed->finished));
   }
-  while (!unanswered.empty() && listen()) (void)link_.is_ready();  // the last message may be held back
+  agent::say_bye(link_, sources, Clock::now() + kByeLinger);
 }
 
 DeliveryReport Delivery::run() {

@@ -13,14 +13,17 @@ constexpr int kWorthALine = 2;
 
 }  // namespace
 
-ConnectionLog::ConnectionLog(std::string collector, const std::optional<keys::PeerKeys>& keys)
-    : collector_(std::move(collector)), public_key_(keys.has_value() ? keys->own.public_key : "") {}
+ConnectionLog::ConnectionLog(std::string collector, const std::optional<keys::PeerKeys>& keys,
+                             spdlog::logger& log)
+    : log_(log),
+      collector_(std::move(collector)),
+      public_key_(keys.has_value() ? keys->own.public_key : "") {}
 
 void ConnectionLog::note(CollectorLink::Event event, CollectorLink::Refusal refusal) {
   switch (event) {
     case CollectorLink::Event::connected:
       if (lost_ || !greeted_ || said_ != CollectorLink::Refusal::none)
-        spdlog::info("connected to the collector at {}", collector_);
+        log_.info("connected to the collector at {}", collector_);
       lost_ = false;
       greeted_ = true;
       hung_up_ = 0;
@@ -28,7 +31,7 @@ void ConnectionLog::note(CollectorLink::Event event, CollectorLink::Refusal refu
       return;
     case CollectorLink::Event::disconnected:
       if (!std::exchange(lost_, true))
-        spdlog::warn("lost the collector at {}; delivering again when it is back", collector_);
+        log_.warn("lost the collector at {}; delivering again when it is back", collector_);
       return;
     case CollectorLink::Event::refused:
       note_refusal(refusal);
@@ -42,12 +45,12 @@ void ConnectionLog::note_refusal(CollectorLink::Refusal refusal) {
     if (++hung_up_ < kWorthALine || said_ != Refusal::none) return;
   }
   lost_ = true;
-  if (std::exchange(said_, refusal) != refusal) spdlog::error("{}; trying on", sentence(refusal));
+  if (std::exchange(said_, refusal) != refusal) log_.error("{}; trying on", sentence(refusal));
 }
 
 void ConnectionLog::note_absence(std::chrono::steady_clock::duration since_start) {
   if (lost_ || hung_up_ > 0 || since_start <= kWarnWithout) return;
-  spdlog::warn("no collector at {} yet; delivering when it comes", collector_);
+  log_.warn("no collector at {} yet; delivering when it comes", collector_);
   lost_ = true;
 }
 

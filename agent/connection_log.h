@@ -1,6 +1,8 @@
 // What an agent's log says about its connection: each thing once, however often it is tried again.
 #pragma once
 
+#include <spdlog/fwd.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -11,7 +13,8 @@ namespace laggard::agent {
 
 class ConnectionLog {
  public:
-  ConnectionLog(std::string collector, const std::optional<keys::PeerKeys>& keys);
+  /// `log` must outlive it.
+  ConnectionLog(std::string collector, const std::optional<keys::PeerKeys>& keys, spdlog::logger& log);
 
   void note(CollectorLink::Event event, CollectorLink::Refusal refusal);
   /// There has been no connection; `since_start` is how long the agent runs.
@@ -23,6 +26,7 @@ class ConnectionLog {
  private:
   void note_refusal(CollectorLink::Refusal refusal);
 
+  spdlog::logger& log_;
   const std::string collector_;
   std::string public_key_;  // our own; "" without keys
   bool lost_ = false, greeted_ = false;

@@ -41,7 +41,8 @@ SourceFactory::SourceFactory(std::string run, std::vector<StageInfo> stages)
 }
 
 std::unique_ptr<RankSource> SourceFactory::make(const std::string& origin, Rank rank,
-                                                const RankProgress& start, bool resumed) {
+                                                const RankProgress& start, bool resumed,
+                                                std::optional<std::size_t> most_records) {
   Hello hello{.run = run_,
               .rank = rank,
               .source = identity_,
@@ -50,7 +51,7 @@ std::unique_ptr<RankSource> SourceFactory::make(const std::string& origin, Rank 
               .stages = stages_};
   hello.source.id = random_id();
   hello.source.origin = escape_to_utf8(origin);
-  return std::make_unique<RankSource>(++next_channel_, std::move(hello), start.attempts);
+  return std::make_unique<RankSource>(++next_channel_, std::move(hello), start.attempts, most_records);
 }
 
 bool FileFeed::resume(const FileProgress& progress) {

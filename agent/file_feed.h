@@ -20,8 +20,9 @@ namespace laggard::agent {
 class SourceFactory {
  public:
   SourceFactory(std::string run, std::vector<StageInfo> stages);
+  /// `most_records` as RankSource takes it.
   std::unique_ptr<RankSource> make(const std::string& origin, Rank rank, const RankProgress& start,
-                                   bool resumed);
+                                   bool resumed, std::optional<std::size_t> most_records = std::nullopt);
 
  private:
   const std::string run_;

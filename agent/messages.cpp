@@ -117,6 +117,12 @@ std::string encode_batch_layouts(const LayoutTable& layouts, LayoutId first, Lay
   return envelope.SerializeAsString();
 }
 
+std::string encode_dropped_before(std::uint64_t items) {
+  wire::Envelope envelope;
+  envelope.mutable_batch()->set_dropped_before(items);
+  return envelope.SerializeAsString();
+}
+
 std::string encode_heartbeat(std::uint32_t channel, const std::optional<LineTotals>& lines) {
   wire::Envelope envelope;
   envelope.set_channel(channel);

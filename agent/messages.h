@@ -18,7 +18,7 @@ struct SourceIdentity {
   std::string host;
   std::uint32_t pid = 0;
   std::int64_t started_unix_ms = 0;
-  std::string origin;  ///< the followed file's absolute path
+  std::string origin;  ///< the followed file's absolute path, or "api"
 };
 
 struct StageInfo {
@@ -89,6 +89,8 @@ std::string encode_end(std::uint32_t channel, const BatchHead& head);
 /// The layouts from `first` to before `end`, to be appended to an encoded batch: protobuf merges what stands
 /// twice.
 std::string encode_batch_layouts(const LayoutTable& layouts, LayoutId first, LayoutId end);
+/// To be appended likewise: so many items just before this batch were dropped.
+std::string encode_dropped_before(std::uint64_t items);
 std::string encode_heartbeat(std::uint32_t channel, const std::optional<LineTotals>& lines);
 std::string encode_bye(std::uint32_t channel, bool finished);
 

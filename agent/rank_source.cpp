@@ -1,6 +1,7 @@
 #include "agent/rank_source.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace laggard::agent {
 namespace {
@@ -19,8 +20,9 @@ std::size_t wire_bytes(const Layout& layout) {
 
 }  // namespace
 
-RankSource::RankSource(std::uint32_t channel, Hello hello, const AttemptState& attempts)
-    : channel_(channel), hello_(std::move(hello)), attempts_(attempts) {}
+RankSource::RankSource(std::uint32_t channel, Hello hello, const AttemptState& attempts,
+                       std::optional<std::size_t> most_records)
+    : channel_(channel), most_records_(most_records), hello_(std::move(hello)), attempts_(attempts) {}
 
 std::optional<LayoutId> RankSource::layout_id(const ParsedLine& update) {
   if (layout_version_ == update.layout_version) return last_layout_;
@@ -38,8 +40,10 @@ std::optional<std::string_view> RankSource::add_update(const ParsedLine& update)
   last_layout_ = *layout;
   open_.append(update.view(), *layout);
   ++last_seq_;
+  ++held_;
   attempts_.on_update();
   if (open_.size() == kBatchRecords || open_.byte_size() >= kBatchBytes) flush();
+  drop_beyond_limit();
   return std::nullopt;
 }
 
@@ -47,36 +51,79 @@ void RankSource::add_config(const ParsedLine& config) {
   flush();
   attempts_.on_config(config.attempt);
   ++last_seq_;
+  ++held_;
   push(last_seq_, encode_config(channel_, head(last_seq_), config.world_size, config.settings));
 }
 
 void RankSource::add_end() {
   flush();
   ++last_seq_;
+  ++held_;
   push(last_seq_, encode_end(channel_, head(last_seq_)));
+}
+
+void RankSource::skip(std::uint64_t items) {
+  flush();
+  last_seq_ += items;
+  dropped_ += items;
 }
 
 void RankSource::flush() {
   if (open_.empty()) return;
   const std::uint64_t first_seq = last_seq_ - open_.size() + 1;
-  push(first_seq, encode_records(channel_, head(first_seq), open_));
+  push(first_seq, encode_records(channel_, head(first_seq), open_), true);
   open_.clear();
 }
 
-void RankSource::push(std::uint64_t first_seq, std::string bytes) {
-  if (refused_) return;
+void RankSource::push(std::uint64_t first_seq, std::string bytes, bool droppable) {
+  if (refused_) {
+    held_ -= last_seq_ - first_seq + 1;
+    return;
+  }
   window_bytes_ += bytes.size();
-  window_.push_back({first_seq, last_seq_, static_cast<LayoutId>(layouts_.size()), std::move(bytes)});
+  window_.push_back(
+      {first_seq, last_seq_, static_cast<LayoutId>(layouts_.size()), droppable, std::move(bytes)});
+}
+
+// What was sent at any time may have arrived, and what arrived must not be called dropped. So it stays; and
+// at most half of the limit is ever on its way. Configs and the end stay too: they are few, and say what the
+// rest is.
+void RankSource::drop_beyond_limit() {
+  if (!most_records_.has_value()) return;
+  while (held_ > *most_records_ || window_bytes() > limits::kWindowBytes) {
+    const auto from = window_.begin() + static_cast<std::ptrdiff_t>(once_sent_);
+    const auto oldest = std::find_if(from, window_.end(), [](const Batch& batch) { return batch.droppable; });
+    if (oldest == window_.end()) return;
+    const std::uint64_t items = oldest->last_seq - oldest->first_seq + 1;
+    held_ -= items;
+    dropped_ += items;
+    window_bytes_ -= oldest->bytes.size();
+    window_.erase(oldest);
+  }
+}
+
+bool RankSource::may_go(const Batch& batch) const {
+  std::uint64_t most = std::min(credit_, limits::kWindowRecords);
+  bool fits = true;
+  if (most_records_.has_value()) {
+    most = std::min<std::uint64_t>(most, *most_records_ / 2);
+    fits = sent_bytes_ + batch.bytes.size() <= limits::kWindowBytes / 2;
+  }
+  if (fits && batch.last_seq - committed_seq_ <= most) return true;
+  // A credit smaller than a batch must not stop the delivery: one batch may always be on its way.
+  return credit_ > 0 && sent_ == 0;
 }
 
 std::string RankSource::hello() {
   layouts_said_ = static_cast<LayoutId>(layouts_.size());
-  sent_ = 0;
+  sent_ = sent_bytes_ = 0;
   credit_ = 0;
   return encode_hello(channel_, hello_, layouts_);
 }
 
 bool RankSource::on_welcome(const Welcome& welcome) {
+  // Another collector, or one that lost its database: to it, what is gone was dropped before the rest.
+  if (most_records_.has_value()) committed_seq_ = std::min(committed_seq_, welcome.committed_seq);
   if (welcome.committed_seq < (refused_ ? last_seq_ : committed_seq_)) return false;
   refused_ = false;
   commit(welcome.committed_seq);
@@ -93,32 +140,45 @@ void RankSource::on_ack(const Ack& ack) {
 }
 
 void RankSource::on_refusal() {
+  sent_ = sent_bytes_ = 0;
+  if (most_records_.has_value()) return;
   refused_ = true;
   open_.clear();
   window_.clear();
-  window_bytes_ = sent_ = 0;
+  window_bytes_ = once_sent_ = 0;
+  held_ = 0;
 }
 
 void RankSource::commit(std::uint64_t seq) {
   const std::uint64_t last_closed = last_seq_ - open_.size();  // nothing beyond can have been sent
   committed_seq_ = std::max(committed_seq_, std::min(seq, last_closed));
   while (!window_.empty() && window_.front().last_seq <= committed_seq_) {
-    window_bytes_ -= window_.front().bytes.size();
+    const Batch& batch = window_.front();
+    held_ -= batch.last_seq - batch.first_seq + 1;
+    window_bytes_ -= batch.bytes.size();
+    if (sent_ > 0) {
+      --sent_;
+      sent_bytes_ -= batch.bytes.size();
+    }
     window_.pop_front();
-    if (sent_ > 0) --sent_;
+    if (once_sent_ > 0) --once_sent_;
   }
 }
 
 std::optional<std::string> RankSource::next_batch() {
   if (sent_ == window_.size()) return std::nullopt;
   const Batch& batch = window_[sent_];
-  // A credit smaller than a batch must not stop the delivery: one batch may always be on its way.
-  const bool fits = batch.last_seq - committed_seq_ <= std::min(credit_, limits::kWindowRecords);
-  if (!fits && (credit_ == 0 || sent_ > 0)) return std::nullopt;
+  if (!may_go(batch)) return std::nullopt;
+  const std::uint64_t before = sent_ == 0 ? committed_seq_ : window_[sent_ - 1].last_seq;
   ++sent_;
-  if (batch.layouts <= layouts_said_) return batch.bytes;
-  std::string bytes = batch.bytes + encode_batch_layouts(layouts_, layouts_said_, batch.layouts);
-  layouts_said_ = batch.layouts;
+  sent_bytes_ += batch.bytes.size();
+  once_sent_ = std::max(once_sent_, sent_);
+  std::string bytes = batch.bytes;
+  if (batch.first_seq > before + 1) bytes += encode_dropped_before(batch.first_seq - before - 1);
+  if (batch.layouts > layouts_said_) {
+    bytes += encode_batch_layouts(layouts_, layouts_said_, batch.layouts);
+    layouts_said_ = batch.layouts;
+  }
   return bytes;
 }
 

@@ -64,6 +64,12 @@ void Session::on(const Ack& ack, Time) {
   }
 }
 
+void Session::greet_again() {
+  if (state_ == State::refused) return;
+  state_ = State::closed;
+  last_hello_.reset();
+}
+
 void Session::on_disconnect() {
   state_ = State::closed;
   last_hello_.reset();

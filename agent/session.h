@@ -31,6 +31,8 @@ class Session {
   /// The next message to send; nothing when there is none now.
   std::optional<std::string> next_message(Time now);
   void on_message(const Incoming& message, Time now);
+  /// What the Hello says has changed: it is said again, at once.
+  void greet_again();
   /// Nothing that was said on the lost connection counts: a source that was refused is offered again.
   void on_disconnect();
 

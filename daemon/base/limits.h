@@ -40,6 +40,14 @@ inline constexpr std::size_t kMaxNamesPerRecord = 4096;  ///< all of a record's 
 inline constexpr int kMaxJsonDepth = 64;                 ///< nesting of unknown keys and settings
 inline constexpr std::size_t kMaxRanksPerFile = 4096;    ///< ranks whose lines one followed file may hold
 
+// A training process that hands its steps over itself.
+inline constexpr std::size_t kMaxApiNames = kMaxStagesPerAttempt;   ///< stages, counts and values, each
+inline constexpr std::size_t kMaxApiTags = 64;                      ///< different tags
+inline constexpr std::size_t kMaxStageDepth = 64;                   ///< stages inside each other
+inline constexpr std::size_t kMaxHeldSteps = 16;                    ///< that wait for their device times
+inline constexpr std::size_t kApiRingBytes = std::size_t{4} << 20;  ///< handed over, not yet in the window
+inline constexpr std::size_t kLeastQueueRecords = 256;  ///< the smallest window that drops its oldest
+
 // The HTTP side.
 inline constexpr std::size_t kMaxHttpHeaderBytes = 16 << 10;
 inline constexpr std::size_t kMaxHttpBodyBytes = 1 << 20;

@@ -54,8 +54,13 @@ std::variant<Welcomed, Refused> Collector::hello(const Hello& hello, const std::
 
   Source& source = sources_.at(known->second);
   source.layouts = std::move(ids);
+  const bool stages_told =
+      source.stage_parents != hello.stage_parents || source.stage_kinds != hello.stage_kinds;
   source.stage_parents = hello.stage_parents;
   source.stage_kinds = hello.stage_kinds;
+  // A source that goes on says Hello again when it has met further stages.
+  if (Attempt* attempt = attempt_written(source); attempt != nullptr && stages_told)
+    attempt->learn_stages(source.stage_parents, source.stage_kinds, Knowledge::profile, now);
   replace_earlier(*run, source, now);
   heard(source, now);
   return Welcomed{source.row.key, source.told.committed_seq, source.told.attempt_offset};

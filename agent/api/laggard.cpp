@@ -1,0 +1,282 @@
+// The C functions: which thread calls, and where the state is. What they do is done elsewhere.
+#include <laggard/laggard.h>
+#include <pthread.h>
+#include <spdlog/logger.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "agent/api/api_delivery.h"
+#include "agent/api/log_sink.h"
+#include "agent/utf8.h"
+#include "daemon/base/error.h"
+
+namespace laggard::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kExitLimit{2000};  // as laggard.h says
+constexpr int kNoId = -1;
+constexpr int kMostComplaints = 20;  // of one process, on stderr
+
+struct Process {
+  explicit Process(const ApiSettings& with)
+      : settings(with),
+        delivery(std::make_shared<ApiDelivery>(with, make_config(with, with.config), handover, items)) {}
+
+  static inline CallCounts calls;
+  static inline DeliveryCounts items;
+  static inline std::atomic<std::uint64_t> other_thread_calls{0};
+
+  static void reset_counts() {
+    for (auto* count : {&calls.recorded, &calls.ignored, &items.taken, &items.delivered, &items.dropped,
+                        &items.held, &other_thread_calls})
+      *count = 0;
+  }
+
+  const ApiSettings settings;
+  const std::shared_ptr<Handover> handover = std::make_shared<Handover>();
+  Recorder recorder{handover->names, handover->ring, calls, settings.held_steps};
+  const std::shared_ptr<ApiDelivery> delivery;
+};
+
+// Never destroyed at exit: a thread may still use it, and in a forked child nothing of it may be touched.
+std::atomic<Process*> g_process{nullptr};
+std::atomic<bool> g_forked{false};
+std::weak_ptr<ApiDelivery> g_last_delivery;  // of the thread that measures
+
+// Set on the one thread that measures; in a forked child on none.
+thread_local Process* t_process = nullptr;
+
+std::int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+ApiDelivery::Time in(std::chrono::milliseconds time) { return ApiDelivery::Clock::now() + time; }
+
+// A call that is wrong is most likely wrong in every step.
+void complain(const char* what) {
+  static std::atomic<int> left{kMostComplaints};
+  Process::calls.ignored.fetch_add(1, std::memory_order_relaxed);
+  if (left.fetch_sub(1) > 0) make_api_log()->warn("{}", what);
+}
+
+// Why a call on this thread does nothing.
+[[gnu::cold, gnu::noinline]] laggard_status outside() {
+  if (g_forked.load(std::memory_order_relaxed)) return LAGGARD_FORKED;
+  if (g_process.load(std::memory_order_relaxed) == nullptr) return LAGGARD_OFF;
+  Process::other_thread_calls.fetch_add(1, std::memory_order_relaxed);
+  return LAGGARD_OTHER_THREAD;
+}
+
+void on_fork_in_child() {
+  if (g_process.exchange(nullptr) != nullptr) g_forked = true;
+  t_process = nullptr;
+}
+
+void on_exit() {
+  Process* const process = g_process.exchange(nullptr);
+  if (process == nullptr) return;
+  if (t_process != nullptr) t_process->recorder.release_all();
+  t_process = nullptr;
+  process->delivery->stop(in(kExitLimit), false);
+}
+
+// No exception leaves the library.
+template <typename Call>
+laggard_status guarded(Call&& call) noexcept {
+  try {
+    return call();
+  } catch (const Error& error) {
+    complain(error.what());
+    return LAGGARD_BAD;
+  } catch (...) {
+    return LAGGARD_FAILED;
+  }
+}
+
+laggard_status begin(const laggard_options* options) {
+  if (is_disabled()) return LAGGARD_OFF;
+  if (t_process != nullptr) return LAGGARD_OK;
+  if (g_forked || g_process.load() != nullptr) return outside();
+  if (const auto last = g_last_delivery.lock(); last != nullptr && !last->is_gone()) return LAGGARD_FAILED;
+  static const bool hooked =
+      std::atexit(on_exit) == 0 && pthread_atfork(nullptr, nullptr, on_fork_in_child) == 0;
+  if (!hooked) return LAGGARD_FAILED;
+  auto process = std::make_unique<Process>(read_settings(options));
+  Process::reset_counts();
+  ApiDelivery::start(process->delivery);
+  g_last_delivery = process->delivery;
+  t_process = process.release();
+  g_process = t_process;
+  return LAGGARD_OK;
+}
+
+std::string_view name_of(const char* text) {
+  const std::string_view name = text == nullptr ? "" : text;
+  if (name.empty() || name.size() > limits::kMaxNameBytes || !is_utf8(name))
+    throw Error("a name has 1 to " + std::to_string(limits::kMaxNameBytes) + " bytes of UTF-8");
+  return name;
+}
+
+template <typename Intern>
+int id_of(const char* name, Intern&& intern) {
+  int id = kNoId;
+  guarded([&] {
+    if (t_process == nullptr) return outside();
+    const std::optional<NameId> found = intern(t_process->handover->names, name_of(name));
+    if (!found.has_value())
+      throw Error("more than " + std::to_string(limits::kMaxApiNames) + " different names");
+    id = static_cast<int>(*found);
+    return LAGGARD_OK;
+  });
+  return id;
+}
+
+}  // namespace
+}  // namespace laggard::agent
+
+using laggard::agent::Names;
+using laggard::agent::now_ns;
+using laggard::agent::outside;
+using laggard::agent::Process;
+using laggard::agent::t_process;
+
+laggard_status laggard_init(const laggard_options* options) {
+  return laggard::agent::guarded([&] { return laggard::agent::begin(options); });
+}
+
+laggard_status laggard_config(const char* json) {
+  return laggard::agent::guarded([&] {
+    if (t_process == nullptr) return outside();
+    t_process->delivery->set_config(
+        laggard::agent::make_config(t_process->settings, json == nullptr ? "" : json));
+    return LAGGARD_OK;
+  });
+}
+
+int laggard_stage_id(const char* name, int kind) {
+  return laggard::agent::id_of(name, [&](Names& names, std::string_view text) {
+    if (kind < LAGGARD_KIND_DEFAULT || kind > LAGGARD_KIND_ASIDE)
+      throw laggard::Error("there is no stage kind " + std::to_string(kind));
+    const auto id = names.stages.intern(text);
+    if (!id.has_value() || kind == LAGGARD_KIND_DEFAULT) return id;
+    std::int32_t none = LAGGARD_KIND_DEFAULT;
+    if (names.stage_info[*id].kind.compare_exchange_strong(none, kind))
+      names.stage_version.fetch_add(1, std::memory_order_release);
+    return id;
+  });
+}
+
+int laggard_count_id(const char* name) {
+  return laggard::agent::id_of(name,
+                               [](Names& names, std::string_view text) { return names.counts.intern(text); });
+}
+
+int laggard_value_id(const char* name) {
+  return laggard::agent::id_of(name,
+                               [](Names& names, std::string_view text) { return names.values.intern(text); });
+}
+
+void laggard_step_begin(int64_t step) {
+  if (t_process == nullptr) return (void)outside();
+  t_process->recorder.step_begin(step, now_ns());
+  t_process->delivery->wake_if_asleep();
+}
+
+void laggard_step_end(void) {
+  if (t_process == nullptr) return (void)outside();
+  t_process->recorder.step_end(now_ns());
+  t_process->delivery->wake_if_asleep();
+}
+
+void laggard_stage_begin(int stage) {
+  if (t_process == nullptr) return (void)outside();
+  t_process->recorder.stage_begin(stage, now_ns());
+}
+
+void laggard_stage_end(int stage) {
+  if (t_process == nullptr) return (void)outside();
+  t_process->recorder.stage_end(stage, now_ns());
+}
+
+void laggard_stage_device_ms(int stage, int64_t step, double ms) {
+  if (t_process == nullptr) return (void)outside();
+  t_process->recorder.device_ms(stage, step, ms);
+}
+
+void laggard_step_release(int64_t step) {
+  if (t_process == nullptr) return (void)outside();
+  t_process->recorder.release(step);
+  t_process->delivery->wake_if_asleep();
+}
+
+void laggard_count(int count, int64_t amount) {
+  if (t_process == nullptr) return (void)outside();
+  t_process->recorder.count(count, amount);
+}
+
+void laggard_value(int value, double number) {
+  if (t_process == nullptr) return (void)outside();
+  t_process->recorder.value(value, number);
+}
+
+void laggard_tag(const char* tag) {
+  laggard::agent::guarded([&] {
+    if (t_process == nullptr) return outside();
+    t_process->recorder.tag(laggard::agent::name_of(tag));
+    return LAGGARD_OK;
+  });
+}
+
+void laggard_sample_ids(const int64_t* ids, size_t count) {
+  laggard::agent::guarded([&] {
+    if (t_process == nullptr) return outside();
+    if (ids != nullptr) t_process->recorder.samples({ids, count});
+    return LAGGARD_OK;
+  });
+}
+
+laggard_status laggard_flush(uint32_t timeout_ms) {
+  return laggard::agent::guarded([&] {
+    if (t_process == nullptr) return outside();
+    const auto limit = laggard::agent::in(std::chrono::milliseconds(timeout_ms));
+    return t_process->delivery->flush(limit) ? LAGGARD_OK : LAGGARD_TIMEOUT;
+  });
+}
+
+laggard_status laggard_end(uint32_t timeout_ms) {
+  return laggard::agent::guarded([&] {
+    if (t_process == nullptr) return outside();
+    laggard::agent::g_process = nullptr;
+    const std::unique_ptr<Process> process(std::exchange(t_process, nullptr));
+    process->recorder.release_all();
+    const auto limit = laggard::agent::in(std::chrono::milliseconds(timeout_ms));
+    return process->delivery->stop(limit, true) ? LAGGARD_OK : LAGGARD_TIMEOUT;
+  });
+}
+
+laggard_status laggard_get_stats(laggard_stats* stats) {
+  return laggard::agent::guarded([&] {
+    if (stats == nullptr || stats->size < sizeof stats->size) return LAGGARD_BAD;
+    const auto& calls = Process::calls;
+    const auto& items = Process::items;
+    const std::uint64_t recorded = calls.recorded, taken = std::min<std::uint64_t>(items.taken, recorded);
+    const laggard_stats now{.size = stats->size,
+                            .recorded = recorded,
+                            .delivered = items.delivered,
+                            .dropped = items.dropped,
+                            .waiting = items.held + (recorded - taken),
+                            .ignored_calls = calls.ignored,
+                            .other_thread_calls = Process::other_thread_calls,
+                            .connected = items.connected ? 1U : 0U};
+    std::memcpy(stats, &now, std::min(stats->size, sizeof now));
+    return LAGGARD_OK;
+  });
+}

@@ -1,0 +1,168 @@
+// The C functions of the shared library as a job calls them, without a collector.
+#include <gtest/gtest.h>
+#include <laggard/laggard.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define LAGGARD_COUNTS_ALLOCATIONS 1
+#endif
+
+namespace {
+thread_local std::uint64_t t_allocations = 0;
+}  // namespace
+
+#ifdef LAGGARD_COUNTS_ALLOCATIONS
+extern "C" void* __libc_malloc(std::size_t size);
+extern "C" void* __libc_calloc(std::size_t count, std::size_t size);
+extern "C" void* __libc_realloc(void* memory, std::size_t size);
+// A program's own functions of these names are those of its libraries too.
+extern "C" void* malloc(std::size_t size) {
+  ++t_allocations;
+  return __libc_malloc(size);
+}
+extern "C" void* calloc(std::size_t count, std::size_t size) {
+  ++t_allocations;
+  return __libc_calloc(count, size);
+}
+extern "C" void* realloc(void* memory, std::size_t size) {
+  ++t_allocations;
+  return __libc_realloc(memory, size);
+}
+#endif
+
+namespace {
+
+class CallsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::unsetenv("LAGGARD_DISABLED");
+    options_.run = "job";
+    options_.collector = "tcp://127.0.0.1:9";  // nobody answers there
+  }
+  void TearDown() override { laggard_end(100); }
+  static laggard_stats stats() {
+    laggard_stats out{};
+    out.size = sizeof out;
+    EXPECT_EQ(laggard_get_stats(&out), LAGGARD_OK);
+    return out;
+  }
+  static void step(int forward, int samples, int loss) {
+    laggard_step_begin(LAGGARD_NEXT_STEP);
+    laggard_stage_begin(forward);
+    laggard_stage_end(forward);
+    laggard_stage_device_ms(forward, LAGGARD_CURRENT_STEP, 1);
+    laggard_count(samples, 1);
+    laggard_value(loss, 1);
+    laggard_tag("eval");
+    const std::int64_t ids[] = {1, 2, 3};
+    laggard_sample_ids(ids, 3);
+    laggard_step_end();
+  }
+
+  laggard_options options_ = LAGGARD_OPTIONS_INIT;
+};
+
+TEST_F(CallsTest, BeforeTheBeginNothingHappens) {
+  laggard_step_begin(1);
+  laggard_step_end();
+  laggard_tag(nullptr);
+  EXPECT_EQ(laggard_stage_id("forward", LAGGARD_KIND_DEFAULT), -1);
+  EXPECT_EQ(laggard_config("{}"), LAGGARD_OFF);
+  EXPECT_EQ(laggard_flush(1000), LAGGARD_OFF);
+  EXPECT_EQ(laggard_end(1000), LAGGARD_OFF);
+}
+
+TEST_F(CallsTest, DisabledIsOff) {
+  ::setenv("LAGGARD_DISABLED", "1", 1);
+  EXPECT_EQ(laggard_init(&options_), LAGGARD_OFF);
+  EXPECT_EQ(laggard_stage_id("forward", LAGGARD_KIND_DEFAULT), -1);
+  laggard_step_begin(1);
+  laggard_step_end();
+  EXPECT_EQ(laggard_end(1000), LAGGARD_OFF);
+}
+
+TEST_F(CallsTest, BeginsEndsAndBeginsAgain) {
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(laggard_init(&options_), LAGGARD_OK);
+    EXPECT_EQ(laggard_init(&options_), LAGGARD_OK);
+    const int forward = laggard_stage_id("forward", LAGGARD_KIND_DEFAULT);
+    EXPECT_EQ(forward, 0);
+    EXPECT_EQ(laggard_stage_id("forward", LAGGARD_KIND_WORK), forward);
+    step(forward, laggard_count_id("samples"), laggard_value_id("loss"));
+    EXPECT_EQ(stats().recorded, 1u);
+    EXPECT_EQ(stats().ignored_calls, 0u);
+    EXPECT_EQ(laggard_flush(10), LAGGARD_TIMEOUT);
+    EXPECT_EQ(stats().waiting, 2u);  // the settings too
+    EXPECT_EQ(laggard_end(100), LAGGARD_TIMEOUT);
+    EXPECT_EQ(laggard_end(100), LAGGARD_OFF);
+  }
+}
+
+TEST_F(CallsTest, WhatCannotBeIsRefused) {
+  options_.collector = "nowhere";
+  EXPECT_EQ(laggard_init(&options_), LAGGARD_BAD);
+  options_.collector = "tcp://127.0.0.1:9";
+  options_.config = "no JSON";
+  EXPECT_EQ(laggard_init(&options_), LAGGARD_BAD);
+  options_.config = nullptr;
+  ASSERT_EQ(laggard_init(&options_), LAGGARD_OK);
+  EXPECT_EQ(laggard_config("[1]"), LAGGARD_BAD);
+  EXPECT_EQ(laggard_config("{\"global_batch\": 8}"), LAGGARD_OK);
+  EXPECT_EQ(laggard_stage_id("", LAGGARD_KIND_DEFAULT), -1);
+  EXPECT_EQ(laggard_stage_id(nullptr, LAGGARD_KIND_DEFAULT), -1);
+  EXPECT_EQ(laggard_stage_id("\xff", LAGGARD_KIND_DEFAULT), -1);
+  EXPECT_EQ(laggard_stage_id(std::string(513, 'x').c_str(), LAGGARD_KIND_DEFAULT), -1);
+  EXPECT_EQ(laggard_stage_id("forward", 5), -1);
+  EXPECT_EQ(laggard_get_stats(nullptr), LAGGARD_BAD);
+}
+
+TEST_F(CallsTest, OtherThreadsChangeNothing) {
+  ASSERT_EQ(laggard_init(&options_), LAGGARD_OK);
+  std::thread([&] {
+    laggard_step_begin(1);
+    laggard_step_end();
+    EXPECT_EQ(laggard_init(&options_), LAGGARD_OTHER_THREAD);
+    EXPECT_EQ(laggard_flush(1000), LAGGARD_OTHER_THREAD);
+    EXPECT_EQ(laggard_end(1000), LAGGARD_OTHER_THREAD);
+    EXPECT_EQ(stats().other_thread_calls, 5u);
+  }).join();
+  EXPECT_EQ(stats().recorded, 0u);
+}
+
+TEST_F(CallsTest, AForkedChildIsNobody) {
+  ASSERT_EQ(laggard_init(&options_), LAGGARD_OK);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    laggard_step_begin(1);
+    laggard_step_end();
+    const bool right = laggard_init(&options_) == LAGGARD_FORKED && laggard_end(1000) == LAGGARD_FORKED;
+    ::_exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(stats().recorded, 0u);
+}
+
+TEST_F(CallsTest, TheSteadyStateAllocatesNothing) {
+  ASSERT_EQ(laggard_init(&options_), LAGGARD_OK);
+  const int forward = laggard_stage_id("forward", LAGGARD_KIND_DEFAULT);
+  const int samples = laggard_count_id("samples"), loss = laggard_value_id("loss");
+  for (int i = 0; i < 10; ++i) step(forward, samples, loss);
+  const std::uint64_t before = t_allocations;
+  for (int i = 0; i < 100'000; ++i) step(forward, samples, loss);
+  EXPECT_EQ(t_allocations, before);
+#ifdef LAGGARD_COUNTS_ALLOCATIONS
+  std::free(std::malloc(1));
+  EXPECT_EQ(t_allocations, before + 1) << "the counting itself";
+#endif
+  EXPECT_EQ(stats().recorded, 100'010u);
+}
+
+}  // namespace

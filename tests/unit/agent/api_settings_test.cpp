@@ -1,0 +1,142 @@
+#include "agent/api/settings.h"
+
+#include <gtest/gtest.h>
+#include <laggard/laggard.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "daemon/base/error.h"
+#include "tests/support/error_of.h"
+
+namespace laggard::agent {
+namespace {
+
+class SettingsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"INGEST", "RUN", "RANK", "WORLD_SIZE", "ATTEMPT", "QUEUE_RECORDS", "DISABLED",
+                             "KEY", "COLLECTOR_KEY"})
+      ::unsetenv((std::string("LAGGARD_") + name).c_str());
+    set("RUN", "job");
+  }
+  void TearDown() override { SetUp(); }
+  void set(const char* name, const char* value) {
+    ::setenv((std::string("LAGGARD_") + name).c_str(), value, /*overwrite=*/1);
+  }
+  std::string refusal() {
+    return test::error_of([] { read_settings(nullptr); });
+  }
+};
+
+TEST_F(SettingsTest, TheEnvironmentIsEnough) {
+  set("INGEST", "tcp://node:1");
+  set("RANK", "2");
+  set("WORLD_SIZE", "4");
+  set("ATTEMPT", "3");
+  set("QUEUE_RECORDS", "1000");
+  const ApiSettings settings = read_settings(nullptr);
+  EXPECT_EQ(settings.collector, "tcp://node:1");
+  EXPECT_EQ(settings.run, "job");
+  EXPECT_EQ(settings.rank, 2u);
+  EXPECT_EQ(settings.world_size, 4u);
+  EXPECT_EQ(settings.attempt, 3u);
+  EXPECT_EQ(settings.queue_records, 1000u);
+  EXPECT_FALSE(settings.keys.has_value());
+}
+
+TEST_F(SettingsTest, OptionsComeFirst) {
+  set("RANK", "2");
+  set("WORLD_SIZE", "4");
+  laggard_options options = LAGGARD_OPTIONS_INIT;
+  options.rank = 0;
+  options.run = "other";
+  options.held_steps = 100;
+  const ApiSettings settings = read_settings(&options);
+  EXPECT_EQ(settings.rank, 0u);
+  EXPECT_EQ(settings.world_size, 4u);
+  EXPECT_EQ(settings.run, "other");
+  EXPECT_EQ(settings.held_steps, limits::kMaxHeldSteps);
+}
+
+TEST_F(SettingsTest, AnOlderCallersOptionsAreShorter) {
+  laggard_options options = LAGGARD_OPTIONS_INIT;
+  options.rank = 5;
+  options.run = "beyond its end";
+  options.size = offsetof(laggard_options, world_size);
+  const ApiSettings settings = read_settings(&options);
+  EXPECT_EQ(settings.rank, 5u);
+  EXPECT_EQ(settings.run, "job");
+  options.size = 0;
+  EXPECT_NE(test::error_of([&] { read_settings(&options); }), "");
+}
+
+TEST_F(SettingsTest, ALoneProcessIsTheOnlyRank) {
+  const ApiSettings settings = read_settings(nullptr);
+  EXPECT_EQ(settings.rank, 0u);
+  EXPECT_EQ(settings.world_size, 1u);
+  EXPECT_EQ(settings.queue_records, limits::kWindowRecords);
+}
+
+TEST_F(SettingsTest, AQueueWithoutALimitIsBounded) {
+  set("QUEUE_RECORDS", "0");
+  EXPECT_EQ(read_settings(nullptr).queue_records, limits::kWindowRecords);
+  set("QUEUE_RECORDS", "1");
+  EXPECT_EQ(read_settings(nullptr).queue_records, limits::kLeastQueueRecords);
+  laggard_options options = LAGGARD_OPTIONS_INIT;
+  options.queue_records = UINT32_MAX;
+  EXPECT_EQ(read_settings(&options).queue_records, limits::kWindowRecords);
+}
+
+TEST_F(SettingsTest, WhatCannotBeIsSaid) {
+  const std::map<std::string, std::map<std::string, std::string>> wrong{
+      {"LAGGARD_RUN", {{"RUN", ""}}},
+      {"200 bytes", {{"RUN", std::string(201, 'x')}}},
+      {"not UTF-8", {{"RUN", "\xff"}}},
+      {"set LAGGARD_RANK", {{"WORLD_SIZE", "4"}}},
+      {"is none of 4", {{"WORLD_SIZE", "4"}, {"RANK", "4"}}},
+      {"LAGGARD_RANK=x", {{"RANK", "x"}}},
+      {"LAGGARD_RANK=-1", {{"RANK", "-1"}}},
+      {"LAGGARD_WORLD_SIZE=0", {{"WORLD_SIZE", "0"}}},
+      {"LAGGARD_ATTEMPT=0", {{"ATTEMPT", "0"}}},
+  };
+  for (const auto& [sentence, variables] : wrong) {
+    SetUp();
+    for (const auto& [name, value] : variables) set(name.c_str(), value.c_str());
+    EXPECT_NE(refusal().find(sentence), std::string::npos) << sentence << ": " << refusal();
+  }
+}
+
+TEST_F(SettingsTest, DisabledByAnythingButNothingAndZero) {
+  for (const char* value : {"", "0"}) {
+    set("DISABLED", value);
+    EXPECT_FALSE(is_disabled());
+  }
+  set("DISABLED", "1");
+  EXPECT_TRUE(is_disabled());
+}
+
+TEST_F(SettingsTest, TheConfigHasTheJobsSettings) {
+  set("RANK", "1");
+  set("WORLD_SIZE", "2");
+  set("ATTEMPT", "7");
+  const ParsedLine config = make_config(read_settings(nullptr), R"({"global_batch": 64, "rank": 0})");
+  EXPECT_EQ(config.kind, LineKind::config);
+  EXPECT_EQ(config.rank, 1u);
+  EXPECT_EQ(config.world_size, 2u);
+  EXPECT_EQ(config.attempt, 7u);
+  EXPECT_NE(config.settings.find("\"global_batch\":64"), std::string::npos);
+  EXPECT_NE(config.settings.find("\"rank\":1"), std::string::npos);
+}
+
+TEST_F(SettingsTest, SettingsThatAreNoneAreRefused) {
+  const ApiSettings settings = read_settings(nullptr);
+  const std::string long_text = "{\"x\":\"" + std::string(limits::kMaxSettingsBytes, 'x') + "\"}";
+  for (const std::string& text :
+       {std::string("["), std::string("[1]"), std::string("{\"a\":\xff}"), long_text,
+        "{\"a\":" + std::string(30'000, '[') + std::string(30'000, ']') + "}"})
+    EXPECT_NE(test::error_of([&] { make_config(settings, text); }), "") << text.substr(0, 20);
+}
+
+}  // namespace
+}  // namespace laggard::agent

@@ -1,0 +1,137 @@
+// A RankSource whose items nobody can hand over a second time.
+#include <gtest/gtest.h>
+
+#include "agent/rank_source.h"
+#include "proto/wire.pb.h"
+
+namespace laggard::agent {
+namespace {
+
+constexpr std::size_t kMost = 1024;
+constexpr std::uint64_t kAll = 100 * RankSource::kBatchRecords;
+
+class DroppingSourceTest : public testing::Test {
+ protected:
+  void add_config() {
+    ParsedLine config;
+    config.kind = LineKind::config;
+    config.settings = "{}";
+    source_.add_config(config);
+  }
+  void add_updates(std::uint64_t count) {
+    ParsedLine update;
+    update.kind = LineKind::update;
+    update.doubles = {1};
+    for (std::uint64_t i = 0; i < count; ++i) {
+      update.step = static_cast<Step>(++step_);
+      EXPECT_EQ(source_.add_update(update), std::nullopt);
+    }
+  }
+  void welcome(std::uint64_t committed = 0) {
+    (void)source_.hello();
+    EXPECT_TRUE(source_.on_welcome({.committed_seq = committed, .window_records = limits::kWindowRecords}));
+  }
+  // The next batch, as the collector reads it; without items when there is none.
+  wire::Batch next() {
+    const auto bytes = source_.next_batch();
+    wire::Envelope envelope;
+    if (bytes.has_value()) EXPECT_TRUE(envelope.ParseFromString(*bytes));
+    return envelope.batch();
+  }
+
+  RankSource source_{1, Hello{.run = "r"}, {}, kMost};
+  std::uint64_t step_ = 0;
+};
+
+TEST_F(DroppingSourceTest, TheOldestGoAndTheNextBatchSaysHowMany) {
+  add_config();
+  add_updates(kAll);
+  EXPECT_LE(source_.held(), kMost);
+  EXPECT_EQ(source_.held() + source_.dropped(), kAll + 1);
+  welcome();
+  EXPECT_TRUE(next().has_config());
+  source_.on_ack({.committed_seq = 1, .credit = limits::kWindowRecords});
+  const wire::Batch first = next();
+  EXPECT_EQ(first.dropped_before(), source_.dropped());
+  EXPECT_EQ(first.first_seq(), 2 + source_.dropped());
+  EXPECT_EQ(next().first_seq(), 0u) << "a gap counts as on its way";
+  source_.on_ack(
+      {.committed_seq = first.first_seq() + RankSource::kBatchRecords - 1, .credit = limits::kWindowRecords});
+  EXPECT_EQ(next().dropped_before(), 0u);
+}
+
+TEST_F(DroppingSourceTest, WhatWasSentStays) {
+  welcome();
+  add_updates(kMost);
+  std::uint64_t sent = 0;
+  for (wire::Batch batch = next(); batch.first_seq() != 0; batch = next())
+    sent += static_cast<std::uint64_t>(batch.records().steps_size());
+  EXPECT_EQ(sent, kMost / 2);
+  add_updates(kAll);
+  const std::uint64_t dropped = source_.dropped();
+  EXPECT_GT(dropped, 0u);
+  // The collector has them all, although nothing was heard of it: none of them may count as dropped.
+  welcome(sent);
+  const wire::Batch batch = next();
+  EXPECT_EQ(batch.first_seq(), sent + dropped + 1);
+  EXPECT_EQ(batch.dropped_before(), dropped);
+}
+
+TEST_F(DroppingSourceTest, LostBeforeTheyCameHere) {
+  welcome();
+  add_updates(1);
+  source_.skip(5);
+  add_updates(1);
+  source_.flush();
+  EXPECT_EQ(next().first_seq(), 1u);
+  const wire::Batch second = next();
+  EXPECT_EQ(second.first_seq(), 7u);
+  EXPECT_EQ(second.dropped_before(), 5u);
+  source_.on_ack({.committed_seq = 7, .credit = 100});
+  EXPECT_EQ(source_.held(), 0u);
+  EXPECT_EQ(source_.dropped(), 5u);
+}
+
+TEST_F(DroppingSourceTest, ACollectorThatForgotHearsWhatItLacks) {
+  welcome();
+  add_updates(10);
+  source_.flush();
+  (void)next();
+  source_.on_ack({.committed_seq = 10, .credit = 100});
+  add_updates(1);
+  source_.flush();
+  welcome(0);
+  const wire::Batch batch = next();
+  EXPECT_EQ(batch.first_seq(), 11u);
+  EXPECT_EQ(batch.dropped_before(), 10u);
+}
+
+TEST_F(DroppingSourceTest, ARefusalKeepsWhatFits) {
+  add_updates(10);
+  source_.on_refusal();
+  add_updates(kAll);
+  EXPECT_GT(source_.held(), kMost / 2);
+  EXPECT_LE(source_.held(), kMost);
+  welcome();
+  EXPECT_GT(next().first_seq(), 0u);
+}
+
+TEST_F(DroppingSourceTest, LargeRecordsAreBoundedByTheirBytes) {
+  ParsedLine update;
+  update.kind = LineKind::update;
+  update.doubles = {1};
+  update.sample_indices.assign(limits::kMaxSampleIndices, INT64_MAX);
+  for (Step step = 1; step <= 200; ++step) {
+    update.step = step;
+    EXPECT_EQ(source_.add_update(update), std::nullopt);
+    EXPECT_LE(source_.window_bytes(), limits::kWindowBytes);
+  }
+  EXPECT_GT(source_.dropped(), 0u);
+  welcome();
+  std::size_t sent = 0;
+  for (wire::Batch batch = next(); batch.first_seq() != 0; batch = next()) sent += batch.ByteSizeLong();
+  EXPECT_LE(sent, limits::kWindowBytes / 2);
+}
+
+}  // namespace
+}  // namespace laggard::agent
