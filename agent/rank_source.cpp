@@ -43,7 +43,7 @@ std::optional<std::string_view> RankSource::add_update(const ParsedLine& update)
   ++held_;
   attempts_.on_update();
   if (open_.size() == kBatchRecords || open_.byte_size() >= kBatchBytes) flush();
-  drop_beyond_limit();
+  keep_to_limit();
   return std::nullopt;
 }
 
@@ -81,25 +81,68 @@ void RankSource::push(std::uint64_t first_seq, std::string bytes, bool droppable
     return;
   }
   window_bytes_ += bytes.size();
-  window_.push_back(
-      {first_seq, last_seq_, static_cast<LayoutId>(layouts_.size()), droppable, std::move(bytes)});
+  const std::size_t size = bytes.size();
+  window_.push_back({.first_seq = first_seq,
+                     .last_seq = last_seq_,
+                     .layouts = static_cast<LayoutId>(layouts_.size()),
+                     .droppable = droppable,
+                     .size = size,
+                     .bytes = std::move(bytes),
+                     .place = std::nullopt});
 }
 
 // What was sent at any time may have arrived, and what arrived must not be called dropped. So it stays; and
 // at most half of the limit is ever on its way. Configs and the end stay too: they are few, and say what the
 // rest is.
-void RankSource::drop_beyond_limit() {
+void RankSource::keep_to_limit() {
   if (!most_records_.has_value()) return;
-  while (held_ > *most_records_ || window_bytes() > limits::kWindowBytes) {
-    const auto from = window_.begin() + static_cast<std::ptrdiff_t>(once_sent_);
-    const auto oldest = std::find_if(from, window_.end(), [](const Batch& batch) { return batch.droppable; });
+  while (held_ - spooled_items_ > *most_records_ || window_bytes() > limits::kWindowBytes) {
+    if (spool_ != nullptr && spill()) continue;
+    const auto never_sent = window_.begin() + static_cast<std::ptrdiff_t>(once_sent_);
+    const auto oldest =
+        std::find_if(never_sent, window_.end(), [](const Batch& batch) { return batch.droppable; });
     if (oldest == window_.end()) return;
-    const std::uint64_t items = oldest->last_seq - oldest->first_seq + 1;
-    held_ -= items;
-    dropped_ += items;
-    window_bytes_ -= oldest->bytes.size();
+    dropped_ += oldest->items();
+    forget(*oldest);
     window_.erase(oldest);
   }
+}
+
+// Puts the oldest batch into the spool that is not there yet; those that are there are older.
+bool RankSource::spill() {
+  const auto never_sent = window_.begin() + static_cast<std::ptrdiff_t>(once_sent_);
+  const auto oldest = std::find_if(never_sent, window_.end(), [](const Batch& batch) {
+    return batch.droppable && !batch.place.has_value();
+  });
+  if (oldest == window_.end()) return false;
+  oldest->place = spool_->put(oldest->bytes);
+  if (!oldest->place.has_value()) return false;
+  oldest->bytes = {};
+  window_bytes_ -= oldest->size;
+  spooled_items_ += oldest->items();
+  return true;
+}
+
+// Back into memory, where it stays until it is acknowledged.
+bool RankSource::load(Batch& batch) {
+  auto bytes = spool_->get(*batch.place, batch.size);
+  if (!bytes.has_value()) return false;
+  spool_->free(*batch.place, batch.size);
+  batch.place.reset();
+  batch.bytes = std::move(*bytes);
+  window_bytes_ += batch.size;
+  spooled_items_ -= batch.items();
+  return true;
+}
+
+void RankSource::forget(const Batch& batch) {
+  held_ -= batch.items();
+  if (!batch.place.has_value()) {
+    window_bytes_ -= batch.size;
+    return;
+  }
+  spool_->free(*batch.place, batch.size);
+  spooled_items_ -= batch.items();
 }
 
 bool RankSource::may_go(const Batch& batch) const {
@@ -107,7 +150,7 @@ bool RankSource::may_go(const Batch& batch) const {
   bool fits = true;
   if (most_records_.has_value()) {
     most = std::min<std::uint64_t>(most, *most_records_ / 2);
-    fits = sent_bytes_ + batch.bytes.size() <= limits::kWindowBytes / 2;
+    fits = sent_bytes_ + batch.size <= limits::kWindowBytes / 2;
   }
   if (fits && batch.last_seq - committed_seq_ <= most) return true;
   // A credit smaller than a batch must not stop the delivery: one batch may always be on its way.
@@ -154,11 +197,10 @@ void RankSource::commit(std::uint64_t seq) {
   committed_seq_ = std::max(committed_seq_, std::min(seq, last_closed));
   while (!window_.empty() && window_.front().last_seq <= committed_seq_) {
     const Batch& batch = window_.front();
-    held_ -= batch.last_seq - batch.first_seq + 1;
-    window_bytes_ -= batch.bytes.size();
+    forget(batch);
     if (sent_ > 0) {
       --sent_;
-      sent_bytes_ -= batch.bytes.size();
+      sent_bytes_ -= batch.size;
     }
     window_.pop_front();
     if (once_sent_ > 0) --once_sent_;
@@ -167,11 +209,17 @@ void RankSource::commit(std::uint64_t seq) {
 
 std::optional<std::string> RankSource::next_batch() {
   if (sent_ == window_.size()) return std::nullopt;
-  const Batch& batch = window_[sent_];
+  Batch& batch = window_[sent_];
   if (!may_go(batch)) return std::nullopt;
+  if (batch.place.has_value() && !load(batch)) {
+    dropped_ += batch.items();
+    forget(batch);
+    window_.erase(window_.begin() + static_cast<std::ptrdiff_t>(sent_));
+    return next_batch();
+  }
   const std::uint64_t before = sent_ == 0 ? committed_seq_ : window_[sent_ - 1].last_seq;
   ++sent_;
-  sent_bytes_ += batch.bytes.size();
+  sent_bytes_ += batch.size;
   once_sent_ = std::max(once_sent_, sent_);
   std::string bytes = batch.bytes;
   if (batch.first_seq > before + 1) bytes += encode_dropped_before(batch.first_seq - before - 1);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "agent/attempt_state.h"
 #include "agent/messages.h"
 #include "agent/parsed_line.h"
+#include "agent/spool.h"
 #include "daemon/base/limits.h"
 
 namespace laggard::agent {
@@ -33,6 +35,10 @@ class RankSource {
   /// full().
   RankSource(std::uint32_t channel, Hello hello, const AttemptState& attempts,
              std::optional<std::size_t> most_records = std::nullopt);
+
+  /// With `most_records` only: what does not fit into memory goes there first, and is dropped when that is
+  /// full.
+  void spill_to(std::unique_ptr<Spool> spool) { spool_ = std::move(spool); }
 
   std::uint32_t channel() const { return channel_; }
   Rank rank() const { return hello_.rank; }
@@ -83,7 +89,10 @@ class RankSource {
     std::uint64_t first_seq, last_seq;
     LayoutId layouts;  // how many of the source's layouts it needs
     bool droppable;
-    std::string bytes;
+    std::size_t size;
+    std::string bytes;                   // empty while it is in the spool
+    std::optional<std::uint64_t> place;  // in the spool
+    std::uint64_t items() const { return last_seq - first_seq + 1; }
   };
 
   BatchHead head(std::uint64_t first_seq) const {
@@ -91,7 +100,10 @@ class RankSource {
   }
   std::optional<LayoutId> layout_id(const ParsedLine& update);
   void push(std::uint64_t first_seq, std::string bytes, bool droppable = false);
-  void drop_beyond_limit();
+  void keep_to_limit();
+  bool spill();
+  bool load(Batch& batch);
+  void forget(const Batch& batch);
   bool may_go(const Batch& batch) const;
   void commit(std::uint64_t seq);
 
@@ -115,6 +127,8 @@ class RankSource {
   LayoutId layouts_said_ = 0;  // in this session
   std::uint64_t committed_seq_ = 0;
   std::uint64_t held_ = 0, dropped_ = 0;
+  std::unique_ptr<Spool> spool_;     // holds batches that were never sent, in their order
+  std::uint64_t spooled_items_ = 0;  // of held_
   std::uint32_t credit_ = 0;
   bool refused_ = false;
   Deliveries deliveries_;

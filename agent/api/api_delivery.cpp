@@ -60,7 +60,11 @@ ApiDelivery::ApiDelivery(const ApiSettings& settings, ParsedLine config, std::sh
       session_(*source_, nullptr),
       builder_(settings.rank, handover_->names),
       hurry_(true),
-      config_(std::move(config)) {}
+      config_(std::move(config)) {
+  constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
+  if (!settings.spool.empty())
+    source_->spill_to(std::make_unique<Spool>(settings.spool, settings.spool_mb * kMib));
+}
 
 ApiDelivery::~ApiDelivery() { ::close(wake_fd_); }
 

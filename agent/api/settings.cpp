@@ -93,6 +93,11 @@ ApiSettings read_settings(const laggard_options* given) {
   if (queue != 0)
     out.queue_records = std::clamp<std::size_t>(queue, limits::kLeastQueueRecords, limits::kWindowRecords);
   out.held_steps = std::min<std::size_t>(options.held_steps, limits::kMaxHeldSteps);
+  out.spool = text_of(options.spool, "LAGGARD_SPOOL");
+  const std::uint32_t spool_mb = options.spool_mb != 0
+                                     ? options.spool_mb
+                                     : number_of("LAGGARD_SPOOL_MB", 0, limits::kMaxSpoolMb).value_or(0);
+  if (spool_mb != 0) out.spool_mb = std::min(spool_mb, limits::kMaxSpoolMb);
   if (options.config != nullptr) out.config = options.config;
   out.keys = keys::read_peer_keys(text_of(options.key_file, "LAGGARD_KEY"),
                                   text_of(options.collector_key, "LAGGARD_COLLECTOR_KEY"));

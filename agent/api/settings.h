@@ -23,6 +23,8 @@ struct ApiSettings {
   std::optional<std::uint32_t> attempt;  ///< when somebody said
   std::size_t queue_records = limits::kWindowRecords;
   std::size_t held_steps = 0;
+  std::string spool;  ///< a directory, or "" for none
+  std::uint32_t spool_mb = limits::kSpoolMb;
   std::string config;  ///< the text of a JSON object, or ""
 };
 

@@ -46,6 +46,8 @@ inline constexpr std::size_t kMaxApiTags = 64;                      ///< differe
 inline constexpr std::size_t kMaxStageDepth = 64;                   ///< stages inside each other
 inline constexpr std::size_t kMaxHeldSteps = 16;                    ///< that wait for their device times
 inline constexpr std::size_t kApiRingBytes = std::size_t{4} << 20;  ///< handed over, not yet in the window
+inline constexpr std::uint32_t kSpoolMb = 256;                      ///< records beyond the window, in a file
+inline constexpr std::uint32_t kMaxSpoolMb = 1 << 20;               ///< what a job may allow it
 inline constexpr std::size_t kLeastQueueRecords = 256;  ///< the smallest window that drops its oldest
 
 // The HTTP side.

@@ -110,6 +110,16 @@ class Api(EndToEnd):
         self.assert_named(collector, counts["dropped"])
         self.assertLess(peak, MEMORY)
 
+    def test_a_spool_for_what_the_queue_has_no_room_for(self):
+        collector = self.start_collector()
+        os.kill(collector.process.pid, signal.SIGSTOP)
+        job = Job(self, collector.ingest, "api_load", "loop", 3000, 1000, QUEUE_RECORDS=256, SPOOL=self.home)
+        time.sleep(2)
+        os.kill(collector.process.pid, signal.SIGCONT)
+        seen = job.wait()
+        counts = self.wait_counted(collector, 3002)
+        self.assertEqual((counts["stored"], counts["dropped"], seen["dropped"]), (3002, 0, 0), job.said())
+
     def assert_named(self, collector, dropped):
         status = self.run_status(collector, RUN)
         self.assertEqual((status["state"], status["silent"]), ("running", 0), "a gap is no dead rank")

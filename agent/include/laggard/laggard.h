@@ -62,10 +62,13 @@ typedef struct laggard_options {
   const char* config;     /* settings of the run as the text of a JSON object, or NULL */
   const char* key_file;   /* LAGGARD_KEY: file of this side's secret key, for a collector that wants keys */
   const char* collector_key; /* LAGGARD_COLLECTOR_KEY: the collector's public key, or its file */
+  const char* spool; /* LAGGARD_SPOOL: a directory, for a file of the records that the queue has no room for;
+                        without one they are dropped at once */
+  uint32_t spool_mb; /* LAGGARD_SPOOL_MB: MiB that this file may have; 0 is 256 */
 } laggard_options;
 
 #define LAGGARD_OPTIONS_INIT \
-  { sizeof(laggard_options), -1, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
+  { sizeof(laggard_options), -1, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0 }
 
 #define LAGGARD_NEXT_STEP INT64_C(-1)    /* one more than the last, 1 at first */
 #define LAGGARD_CURRENT_STEP INT64_C(-1) /* the one being measured; between two steps, the next */

@@ -3,6 +3,7 @@
 
 #include "agent/rank_source.h"
 #include "proto/wire.pb.h"
+#include "tests/unit/agent/temp_dir.h"
 
 namespace laggard::agent {
 namespace {
@@ -39,6 +40,7 @@ class DroppingSourceTest : public testing::Test {
     return envelope.batch();
   }
 
+  test::TempDir dir_;
   RankSource source_{1, Hello{.run = "r"}, {}, kMost};
   std::uint64_t step_ = 0;
 };
@@ -114,6 +116,51 @@ TEST_F(DroppingSourceTest, ARefusalKeepsWhatFits) {
   EXPECT_LE(source_.held(), kMost);
   welcome();
   EXPECT_GT(next().first_seq(), 0u);
+}
+
+TEST_F(DroppingSourceTest, ASpoolHoldsWhatMemoryDoesNot) {
+  source_.spill_to(std::make_unique<Spool>(dir_ / "", 1 << 20));
+  welcome();
+  add_config();
+  add_updates(kAll);
+  source_.flush();
+  EXPECT_EQ(source_.dropped(), 0u);
+  EXPECT_EQ(source_.held(), kAll + 1);
+  const std::size_t memory = source_.window_bytes();
+  std::uint64_t last = 0;
+  while (last < kAll + 1) {
+    const wire::Batch batch = next();
+    ASSERT_EQ(batch.first_seq(), last + 1);
+    last += static_cast<std::uint64_t>(std::max(batch.records().steps_size(), 1));
+    if (batch.has_records()) {
+      ASSERT_EQ(batch.records().steps(0), static_cast<Step>(batch.first_seq() - 1));
+    }
+    source_.on_ack({.committed_seq = last, .credit = limits::kWindowRecords});
+  }
+  EXPECT_LE(source_.window_bytes(), memory);
+  EXPECT_EQ(source_.held(), 0u);
+}
+
+TEST_F(DroppingSourceTest, AFullSpoolDropsTheOldestAndGoesRound) {
+  source_.spill_to(std::make_unique<Spool>(dir_ / "", 10'000));
+  for (int round = 0; round < 5; ++round) {
+    welcome(source_.last_seq());
+    const std::uint64_t begin = source_.last_seq(), dropped = source_.dropped();
+    add_updates(10 * kAll);
+    source_.flush();
+    EXPECT_GT(source_.dropped(), dropped);
+    EXPECT_GT(source_.held(), kMost);
+    std::uint64_t got = 0, last = begin;
+    for (wire::Batch batch = next(); batch.first_seq() != 0; batch = next()) {
+      EXPECT_EQ(batch.first_seq(), last + 1 + batch.dropped_before());
+      got += static_cast<std::uint64_t>(batch.records().steps_size());
+      last = batch.first_seq() + static_cast<std::uint64_t>(batch.records().steps_size()) - 1;
+      source_.on_ack({.committed_seq = last, .credit = limits::kWindowRecords});
+    }
+    EXPECT_EQ(last, source_.last_seq());
+    EXPECT_EQ(got + source_.dropped() - dropped, 10 * kAll);
+    EXPECT_EQ(source_.held(), 0u);
+  }
 }
 
 TEST_F(DroppingSourceTest, LargeRecordsAreBoundedByTheirBytes) {
