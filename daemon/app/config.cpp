@@ -245,6 +245,8 @@ void apply_toml(std::string_view text, const std::string& where, Config& config)
       for (const Setting& setting : settings()) keys += (keys.empty() ? "" : ", ") + setting.key;
       throw Error(line + ": there is no setting \"" + std::string(name) + "\"; there are " + keys);
     }
+    if (!node.is_value())
+      throw Error(line + ": " + known->key + " is a list or a table, but wants " + known->wants);
     apply(*known, config, text_of(node), line);
   }
 }
