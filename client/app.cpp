@@ -15,6 +15,7 @@ void add_commands(CLI::App& app, Context& context) {
   add_runs(app, context);
   add_status(app, context);
   add_report(app, context);
+  add_compare(app, context);
   add_steps(app, context);
   add_step(app, context);
   add_ranks(app, context);
@@ -48,8 +49,9 @@ void set_up(CLI::App& app, Context& context) {
       ->capture_default_str();
   app.footer(
       "RUN is the name of a run; NAME@2 means its second attempt, without a number the newest.\n"
-      "Exit codes: 0 fine, 1 the runs of a report do not match, an import left something out,\n"
-      "or a --fail-on was exceeded, 2 usage, 3 no collector there or not ready, 4 no such data, 5 anything else.\n\n"
+      "Exit codes: 0 fine, 1 the runs of a report do not match, a --fail-on is exceeded, or an import\n"
+      "left something out, 2 usage, 3 no collector there or not ready, 4 no such data, 5 anything else,\n"
+      "6 the runs of a comparison do not match.\n\n"
       "Example: laggard status job --watch");
   add_commands(app, context);
 }

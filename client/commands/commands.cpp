@@ -82,6 +82,31 @@ std::string nothing_to_show(const Collector& collector, const Json& run) {
          ", has nothing to show: " + report_window_text(run) + "; " + stored_steps(collector, ref);
 }
 
+std::vector<std::string> empty_runs(const Collector& collector, const Json& runs) {
+  std::vector<std::string> sentences;
+  if (!runs.is_array()) return sentences;
+  for (const Json& run : runs)
+    if (integer(at(run, "steps")) == 0) sentences.push_back(nothing_to_show(collector, run));
+  return sentences;
+}
+
+Json profile_json(const Profile& profile) {
+  Json ratios = Json::array();
+  for (const Ratio& ratio : profile.ratios) {
+    ratios.push_back({{"name", ratio.name},
+                      {"numerator", ratio.numerator},
+                      {"denominator", ratio.denominator},
+                      {"complement", ratio.complement}});
+  }
+  return {{"parents", profile.parents},
+          {"kinds", profile.kinds},
+          {"exclusive_names", profile.exclusive_names},
+          {"stage_order", profile.stage_order},
+          {"ratios", ratios},
+          {"may_differ", profile.may_differ},
+          {"match_counts", profile.match_counts}};
+}
+
 Profile read_profile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -99,33 +124,12 @@ void no_step(const Collector& collector, const RunRef& run, const StepRange& ran
                                             ": " + stored_steps(collector, run));
 }
 
-namespace {
-
-Json json_of(const Profile& profile) {
-  Json ratios = Json::array();
-  for (const Ratio& ratio : profile.ratios) {
-    ratios.push_back({{"name", ratio.name},
-                      {"numerator", ratio.numerator},
-                      {"denominator", ratio.denominator},
-                      {"complement", ratio.complement}});
-  }
-  return {{"parents", profile.parents},
-          {"kinds", profile.kinds},
-          {"exclusive_names", profile.exclusive_names},
-          {"stage_order", profile.stage_order},
-          {"ratios", ratios},
-          {"may_differ", profile.may_differ},
-          {"match_counts", profile.match_counts}};
-}
-
-}  // namespace
-
 Json report_request(const std::vector<std::string>& runs, const StepRange& range,
                     const std::string& profile) {
   Json body = {{"runs", runs}, {"from", nullptr}, {"to", nullptr}, {"profile", nullptr}};
   if (range.from) body["from"] = *range.from;
   if (range.to) body["to"] = *range.to;
-  if (!profile.empty()) body["profile"] = json_of(read_profile(profile));
+  if (!profile.empty()) body["profile"] = profile_json(read_profile(profile));
   return body;
 }
 

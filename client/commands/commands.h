@@ -59,11 +59,15 @@ struct StepRange {
 std::string stored_steps(const Collector& collector, const RunRef& run);
 /// Why a run's figures in a report or in the answer of stages are of no step, and which steps there are.
 std::string nothing_to_show(const Collector& collector, const nlohmann::ordered_json& run);
+/// For each of the runs that has no step in its window, a sentence that says so.
+std::vector<std::string> empty_runs(const Collector& collector, const nlohmann::ordered_json& runs);
 /// Throws Failure (no_such_data): the run has no step in the range.
 [[noreturn]] void no_step(const Collector& collector, const RunRef& run, const StepRange& range);
 
 /// A profile from a file. Throws Failure: failed when it cannot be read, usage when it says what it must not.
 Profile read_profile(const std::string& path);
+/// The profile as requests carry it.
+nlohmann::ordered_json profile_json(const Profile& profile);
 
 /// The body of a request for a report; `profile` is a file, "" for none. Throws what read_profile() throws.
 Json report_request(const std::vector<std::string>& runs, const StepRange& range, const std::string& profile);
@@ -71,6 +75,7 @@ Json report_request(const std::vector<std::string>& runs, const StepRange& range
 void add_runs(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
+void add_compare(CLI::App& app, Context& context);
 void add_steps(CLI::App& app, Context& context);
 void add_step(CLI::App& app, Context& context);
 void add_ranks(CLI::App& app, Context& context);

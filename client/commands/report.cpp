@@ -14,18 +14,6 @@ struct ReportOptions {
   StepRange range;
 };
 
-// For each run without a step that counts, a sentence that says so.
-std::vector<std::string> empty_runs(const Collector& collector, const Json& report) {
-  std::vector<std::string> sentences;
-  const Json& runs = at(report, "runs");
-  if (!runs.is_array()) return sentences;
-  for (const Json& run : runs) {
-    if (integer(at(run, "steps")) != 0) continue;
-    sentences.push_back(nothing_to_show(collector, run));
-  }
-  return sentences;
-}
-
 std::vector<std::string> stage_order_of(const Json& body) {
   const Json& order = at(at(body, "profile"), "stage_order");
   return order.is_array() ? order.get<std::vector<std::string>>() : std::vector<std::string>{};
@@ -36,7 +24,7 @@ void show_report(Context& context, const ReportOptions& options) {
   const Json body = report_request(options.runs, options.range, options.profile);
   const Collector collector = context.collector();
   const Json report = collector.post("/api/v1/report", body);
-  const auto empty = empty_runs(collector, report);
+  const auto empty = empty_runs(collector, at(report, "runs"));
   const Json& match = at(report, "match");
   if (truth(at(match, "checked")) && !truth(at(match, "pass"))) context.exit_code = ExitCode::condition;
   if (!empty.empty()) context.exit_code = ExitCode::no_such_data;

@@ -26,24 +26,6 @@ std::string run_title(const Json& run, const Runs& all) {
   return same > 1 || (attempt && *attempt > 1) ? name + "@" + text(at(run, "attempt")) : name;
 }
 
-// Whether the runs did the same work: the first line of a comparison.
-Facts match_line(const Json& match) {
-  if (!truth(at(match, "checked"))) return {};
-  const std::string compared = listed(at(match, "compared"), 32);
-  if (truth(at(match, "pass"))) return {{"", "match: PASS (" + compared + ")", Tone::good}};
-  return {{"", "match: FAIL (compared: " + compared + ")", Tone::bad}};
-}
-
-Facts mismatches(const Json& match) {
-  Facts facts;
-  const Json& list = at(match, "mismatches");
-  if (!list.is_array()) return facts;
-  for (const Json& mismatch : list) {
-    facts.push_back({"differs", text(at(mismatch, "what")) + ": " + text(at(mismatch, "where")), Tone::bad});
-  }
-  return facts;
-}
-
 // Whose figures are not about the whole job: this stands above them.
 Facts absent_ranks(const Runs& runs) {
   Facts facts;
@@ -369,7 +351,7 @@ View report_view(const Json& report, const std::vector<std::string>& stage_order
   if (list.is_array()) {
     for (const Json& run : list) runs.push_back(&run);
   }
-  View view{{match_line(at(report, "match")), mismatches(at(report, "match")), absent_ranks(runs),
+  View view{{match_line(at(report, "match")), mismatch_facts(at(report, "match")), absent_ranks(runs),
              figures_table(runs)},
             report_rows(report),
             report};

@@ -15,6 +15,10 @@ View runs_view(const Json& runs);
 View status_view(const Json& status, std::size_t width);
 /// `stage_order` is the profile's: those rows make the published table, all others one of their own.
 View report_view(const Json& report, const std::vector<std::string>& stage_order);
+/// `fail_on`: what came of --fail-on, "" without it.
+View compare_view(const Json& comparison, const std::string& fail_on);
+/// The order in which to make so many runs a side.
+View plan_view(std::size_t runs);
 View steps_view(const Json& steps);
 View step_view(const Json& step);
 View ranks_view(const Json& ranks);
@@ -26,10 +30,16 @@ Tone verdict_tone(const Json& verdict);
 /// Which steps a run's figures in a report are of, and which were left out.
 std::string report_window_text(const Json& run);
 
+/// Whether the runs did the same work, and the first difference of each kind.
+Facts match_line(const Json& match);
+Facts mismatch_facts(const Json& match);
+
 /// One line about one step, from an event.
 std::string step_line(const Json& event);
 
 /// Every figure of a report as one row each: run, what it is, value.
 Table report_rows(const Json& report);
+/// Every figure of a comparison as one row each, with what came of the match check.
+Table compare_rows(const Json& comparison);
 
 }  // namespace laggard::client

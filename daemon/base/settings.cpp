@@ -50,6 +50,7 @@ Settings parse_settings(std::string_view text) {
   settings.accumulation = integer(object, "accumulation");
   settings.first_step = integer(object, "first_step");
   settings.last_step = integer(object, "last_step");
+  settings.started_unix_ms = integer(object, "started_unix_ms");
   if (const auto it = object.find("global_batch"); it != object.end() && it->is_number())
     settings.global_batch = it->get<double>();
   settings.stage_parents = texts(object, "stage_parents");

@@ -16,6 +16,7 @@ struct Settings {
   std::optional<std::int64_t> world_size, micro_batch, accumulation;
   std::optional<double> global_batch;
   std::optional<std::int64_t> first_step, last_step;  ///< the measured window
+  std::optional<std::int64_t> started_unix_ms;        ///< when the job began
   std::map<std::string, std::string> stage_parents;   ///< child -> parent
   std::map<std::string, std::string> stage_kinds;
   std::map<std::string, std::string> topology;  ///< "pp" -> "3": this rank's place, whole numbers and texts

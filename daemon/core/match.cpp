@@ -21,9 +21,9 @@ const StepWork* find_step(const RunReport& report, Step step) {
 }
 
 /// Compares one run with the first, and notes the first difference of each kind.
-class Comparison {
+class WithFirst {
  public:
-  Comparison(const RunReport& base, const RunReport& other, Match& match)
+  WithFirst(const RunReport& base, const RunReport& other, Match& match)
       : base_(base), other_(other), match_(match) {}
 
   void steps() {
@@ -103,40 +103,46 @@ class Comparison {
 
 }  // namespace
 
-Match match_runs(const std::vector<RunReport>& reports, const Profile& profile) {
+Match match_runs(const std::vector<const RunReport*>& reports, const Profile& profile) {
   Match match;
   if (reports.size() < 2) return match;
   match.checked = true;
-  const bool any_samples = std::any_of(reports.begin(), reports.end(), [](const RunReport& report) {
-    return std::any_of(report.work.begin(), report.work.end(),
+  const bool any_samples = std::any_of(reports.begin(), reports.end(), [](const RunReport* report) {
+    return std::any_of(report->work.begin(), report->work.end(),
                        [](const StepWork& work) { return work.sample_count > 0; });
   });
   std::set<std::string> counts;
-  for (const RunReport& report : reports)
-    for (const StepWork& work : report.work)
+  for (const RunReport* report : reports)
+    for (const StepWork& work : report->work)
       for (const auto& [name, sum] : work.counts) counts.insert(name);
 
   match.compared = {"steps", "ranks", "settings"};
   if (any_samples) match.compared.emplace_back("sample indices");
   match.compared.insert(match.compared.end(), counts.begin(), counts.end());
   for (std::size_t i = 1; i < reports.size(); ++i) {
-    Comparison comparison(reports[0], reports[i], match);
-    comparison.shape();
-    comparison.steps();
-    if (any_samples) comparison.samples();
-    for (const std::string& name : counts) comparison.count(name);
-    comparison.settings(free_settings(profile));
+    WithFirst pair(*reports[0], *reports[i], match);
+    pair.shape();
+    pair.steps();
+    if (any_samples) pair.samples();
+    for (const std::string& name : counts) pair.count(name);
+    pair.settings(free_settings(profile));
   }
-  for (const RunReport& report : reports)
-    for (const auto& [key, ranks] : report.settings_disagree)
+  for (const RunReport* report : reports)
+    for (const auto& [key, ranks] : report->settings_disagree)
       match.mismatches.push_back({"setting " + key, "rank " + std::to_string(ranks.front()) + " of " +
-                                                        report.run +
+                                                        report->run +
                                                         " says something else than its first rank"});
   const bool all_have_steps =
-      std::all_of(reports.begin(), reports.end(), [](const RunReport& r) { return r.steps > 0; });
+      std::all_of(reports.begin(), reports.end(), [](const RunReport* r) { return r->steps > 0; });
   if (!all_have_steps) match.mismatches.push_back({"steps", "a run has no step in its window"});
   match.pass = match.mismatches.empty();
   return match;
+}
+
+Match match_runs(const std::vector<RunReport>& reports, const Profile& profile) {
+  std::vector<const RunReport*> pointers;
+  for (const RunReport& report : reports) pointers.push_back(&report);
+  return match_runs(pointers, profile);
 }
 
 }  // namespace laggard::core

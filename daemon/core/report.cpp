@@ -9,6 +9,7 @@
 #include "daemon/base/limits.h"
 #include "daemon/base/settings.h"
 #include "daemon/core/live_verdict.h"
+#include "daemon/core/statistics.h"
 
 namespace laggard::core {
 namespace {
@@ -27,24 +28,13 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-double mean_of(const std::vector<double>& values) {
-  if (values.empty()) return kAbsent;
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double median_of(std::vector<double> values) {
-  if (values.empty()) return kAbsent;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 /// What the report needs of one step.
 struct StepFacts {
   Step step = 0;
   bool aside = false;
   std::vector<std::pair<Rank, double>> walls;  ///< every rank with a record; its wall as measured
   std::optional<double> slowest_wall;
+  double max_own_ms = kAbsent, mean_own_ms = kAbsent;
   std::array<std::vector<double>, 2> slowest_ms;  ///< by clock, by stage; kAbsent where it has none
   std::map<std::string, std::int64_t> counts;
   std::map<std::string, std::map<std::string, std::int64_t>> histograms;
@@ -60,9 +50,12 @@ struct LayoutStages {
 
 /// One row of the stage table while it is summed up.
 struct RowSum {
+  std::vector<double> values;  // one a step, kAbsent where it cannot be known
   double sum = 0;
   std::uint64_t counted = 0, present = 0, overlaps = 0;
-  void add(double value, bool is_present) {
+  explicit RowSum(std::size_t steps) : values(steps, kAbsent) {}
+  void add(std::size_t step, double value, bool is_present) {
+    values[step] = value;
     sum += value;
     ++counted;
     present += is_present ? 1U : 0U;
@@ -77,9 +70,14 @@ const std::vector<std::string>& match_counts_of(const Profile& profile) {
 
 }  // namespace
 
+double slowdown_of(double wall_ms, double max_own_ms, double mean_own_ms) {
+  const double even_ms = wall_ms - (max_own_ms - mean_own_ms);
+  return even_ms > 0 ? wall_ms / even_ms : kAbsent;
+}
+
 std::set<std::string> free_settings(const Profile& profile) {
   std::set<std::string> keys(profile.may_differ.begin(), profile.may_differ.end());
-  keys.insert({"type", "rank", "local_rank", "host", "topology", "run", "attempt"});
+  keys.insert({"type", "rank", "local_rank", "host", "topology", "run", "attempt", "started_unix_ms"});
   return keys;
 }
 
@@ -127,6 +125,7 @@ struct ReportBuilder::State {
   void drop_warm_up(RunReport& report);
   void choose_steps(RunReport& report);
   void sum_walls(RunReport& report) const;
+  void sum_own(RunReport& report) const;
   void sum_stages(RunReport& report) const;
   void sum_counts(RunReport& report) const;
   void compare_settings(RunReport& report) const;
@@ -203,15 +202,17 @@ ReportBuilder::ReportBuilder(ReportBuilder&&) noexcept = default;
 void ReportBuilder::add(const StepRecords& records) {
   State& s = *state_;
   StepFacts facts = s.read(records);
-  // What the verdict needs is much, so only of steps that may be in the window.
-  const auto measure = [&] { return own_of(break_down(records, s.layouts, s.stages)); };
+  StepBreakdown step = break_down(records, s.layouts, s.stages);
+  facts.max_own_ms = step.own.max;
+  facts.mean_own_ms = step.own.mean;
   if (facts.slowest_wall.has_value()) s.all_walls.push_back(*facts.slowest_wall);
   if (s.from().has_value() && facts.step < *s.from())
     ++s.left_out.before;
   else if (s.to().has_value() && facts.step > *s.to())
     ++s.left_out.after;
   else {
-    if (!facts.aside) facts.own = measure();
+    // What the verdict needs is much, so only of steps that may be in the window.
+    if (!facts.aside) facts.own = own_of(step);
     s.steps.push_back(std::move(facts));
   }
 }
@@ -266,6 +267,7 @@ void ReportBuilder::State::sum_walls(RunReport& report) const {
     }
   }
   report.max_rank_wall_ms = mean_of(slowest);
+  report.wall_blocks = block_figures(slowest);
   report.median_wall_ms = median_of(slowest);
   for (const auto& [rank, entry] : by_rank) {
     const auto& [sum, n] = entry;
@@ -275,6 +277,22 @@ void ReportBuilder::State::sum_walls(RunReport& report) const {
   }
   if (report.global_batch.has_value() && is_valid(report.max_rank_wall_ms) && report.max_rank_wall_ms > 0)
     report.samples_per_s = *report.global_batch / (report.max_rank_wall_ms / 1000);
+}
+
+void ReportBuilder::State::sum_own(RunReport& report) const {
+  std::vector<double> largest, mean, of_all_largest, of_all_mean;
+  for (const StepFacts& facts : steps) {
+    of_all_largest.push_back(facts.max_own_ms);
+    of_all_mean.push_back(facts.mean_own_ms);
+    if (!is_valid(facts.max_own_ms) || !is_valid(facts.mean_own_ms)) continue;
+    largest.push_back(facts.max_own_ms);
+    mean.push_back(facts.mean_own_ms);
+  }
+  report.max_own_ms = mean_of(largest);
+  report.mean_own_ms = mean_of(mean);
+  report.max_own_blocks = block_figures(of_all_largest);
+  report.mean_own_blocks = block_figures(of_all_mean);
+  report.slowdown = slowdown_of(report.max_rank_wall_ms, report.max_own_ms, report.mean_own_ms);
 }
 
 std::string ReportBuilder::State::exclusive_name_of(const std::string& parent) const {
@@ -294,7 +312,8 @@ void ReportBuilder::State::sum_stages(RunReport& report) const {
                  .exclusive = exclusive,
                  .clock = clock,
                  .present = sum.present,
-                 .overlaps = exclusive ? sum.overlaps : 0};
+                 .overlaps = exclusive ? sum.overlaps : 0,
+                 .blocks = block_figures(sum.values)};
     if (exclusive)
       row.parent = entry.name;
     else if (entry.parent != kNoStage)
@@ -311,13 +330,13 @@ void ReportBuilder::State::sum_stages(RunReport& report) const {
   for (const Clock clock : {Clock::stream, Clock::host}) {
     for (const StageId stage : stages.tree_order()) {
       const std::vector<StageId> children = children_of(stage);
-      RowSum whole, rest;
-      for (const StepFacts& facts : steps) {
-        const auto& times = facts.slowest_ms[static_cast<std::size_t>(clock)];
+      RowSum whole(steps.size()), rest(steps.size());
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        const auto& times = steps[i].slowest_ms[static_cast<std::size_t>(clock)];
         const double time = time_at(times, stage);
         const bool absent = state_of(time) == ValueState::absent;
         if (!absent && !is_valid(time)) continue;
-        whole.add(absent ? 0 : time, !absent);
+        whole.add(i, absent ? 0 : time, !absent);
         double exclusive = absent ? 0 : time;
         bool known = true;
         for (const StageId child : children) {
@@ -326,7 +345,7 @@ void ReportBuilder::State::sum_stages(RunReport& report) const {
           known = known && is_valid(inside);
           exclusive -= inside;
         }
-        if (known) rest.add(exclusive, !absent);
+        if (known) rest.add(i, exclusive, !absent);
       }
       if (whole.present == 0) continue;
       report.stages.push_back(row_of(stage, clock, false, whole));
@@ -400,10 +419,6 @@ void ReportBuilder::State::judge(RunReport& report) const {
   verdict = window.judge(placement);
   report.verdict.sentence = sentence_of(verdict, stages, placement);
   report.stage_table = stages;
-  if (verdict.steps == 0) return;
-  report.max_own_ms = verdict.max_own_ms;
-  report.mean_own_ms = verdict.mean_own_ms;
-  report.slowdown = verdict.slowdown;
 }
 
 RunReport ReportBuilder::finish() {
@@ -413,10 +428,12 @@ RunReport ReportBuilder::finish() {
   s.drop_warm_up(report);
   s.choose_steps(report);
   s.sum_walls(report);
+  s.sum_own(report);
   s.sum_stages(report);
   s.sum_counts(report);
   s.judge(report);
   report.all_steps_mean_ms = mean_of(s.all_walls);
+  report.all_steps_total_ms = std::accumulate(s.all_walls.begin(), s.all_walls.end(), 0.0);
   report.all_steps_median_ms = median_of(s.all_walls);
   report.left_out = std::move(s.left_out);
   for (Rank rank = 0;

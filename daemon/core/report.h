@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/base/profile.h"
+#include "daemon/core/blocks.h"
 #include "daemon/core/breakdown.h"
 #include "daemon/core/model.h"
 #include "daemon/core/step_records.h"
@@ -32,6 +33,7 @@ struct StageRow {
   double mean_ms = kAbsent;    ///< over the steps, on each step's slowest rank; absent counted as 0 there
   std::uint64_t present = 0;   ///< steps whose slowest rank had it
   std::uint64_t overlaps = 0;  ///< steps with a negative exclusive time
+  BlockFigures blocks;         ///< of the same values
 };
 
 struct RankWall {
@@ -77,11 +79,13 @@ struct RunReport {
   double median_wall_ms = kAbsent;     ///< over steps, of the slowest rank's wall
   double all_steps_mean_ms = kAbsent;  ///< over every stored step, whatever it is
   double all_steps_median_ms = kAbsent;
+  double all_steps_total_ms = 0;
+  double max_own_ms = kAbsent;   ///< mean over steps of the largest own time over the ranks
+  double mean_own_ms = kAbsent;  ///< mean over steps of the mean own time over the ranks
+  double slowdown = kAbsent;     ///< S: max-rank wall / (max-rank wall - (max_own_ms - mean_own_ms))
+  BlockFigures wall_blocks, max_own_blocks, mean_own_blocks;
   std::optional<double> global_batch;
   double samples_per_s = kAbsent;  ///< global_batch / max-rank wall
-  double max_own_ms = kAbsent;     ///< mean over steps of the largest own time
-  double mean_own_ms = kAbsent;    ///< mean over steps of the mean own time over the ranks
-  double slowdown = kAbsent;       ///< S = T / (T - (max own - mean own)), T the mean wall
   VerdictView verdict;
   StageTable stage_table;  ///< with what the profile says
   std::vector<RankWall> rank_walls;
@@ -122,6 +126,10 @@ class ReportBuilder {
   std::unique_ptr<State> state_;
 };
 
+/// S: a wall over the wall of an even job, in which every rank had the mean own time; kAbsent when it is not
+/// known.
+double slowdown_of(double wall_ms, double max_own_ms, double mean_own_ms);
+
 /// Settings that by their nature differ between ranks or runs, and those the profile lets differ.
 std::set<std::string> free_settings(const Profile& profile);
 
@@ -137,6 +145,7 @@ struct Match {
   std::vector<std::string> compared;  ///< what was looked at, in words
   std::vector<Mismatch> mismatches;   ///< the first of each kind
 };
+Match match_runs(const std::vector<const RunReport*>& reports, const Profile& profile);
 Match match_runs(const std::vector<RunReport>& reports, const Profile& profile);
 
 }  // namespace laggard::core

@@ -105,6 +105,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", {"api", "v1", "runs", "{}", "stages"}, {"attempt", "from", "to"}, &Api::stages},
       {"GET", {"api", "v1", "runs", "{}", "export"}, {"attempt"}, &Api::export_run},
       {"POST", {"api", "v1", "report"}, {}, &Api::report},
+      {"POST", {"api", "v1", "compare"}, {}, &Api::compare},
       {"POST", {"api", "v1", "runs", "{}", "close"}, {}, &Api::close, Level::admin},
       {"GET", {"api", "v1", "events"}, {"run", "after"}, &Api::events},
       {"GET", {"metrics"}, {"ranks"}, &Api::metrics},
@@ -223,6 +224,12 @@ Reply Api::report(const Call& call) const {
   // A body may be large, and reading it must not hold up those who ask for what is live.
   return StoredAnswer([this, body = *call.body, until = service_.report_deadline()](History& history) {
     return json_answer(service_.report(parse_report_body(body), history, until));
+  });
+}
+
+Reply Api::compare(const Call& call) const {
+  return StoredAnswer([this, body = *call.body, until = service_.report_deadline()](History& history) {
+    return json_answer(service_.compare(parse_compare_body(body), history, until));
   });
 }
 

@@ -83,6 +83,7 @@ class Api {
   Reply stages(const Call& call) const;
   Reply export_run(const Call& call) const;
   Reply report(const Call& call) const;
+  Reply compare(const Call& call) const;
   Reply close(const Call& call) const;
   Reply remove(const Call& call) const;
   Reply events(const Call& call) const;

@@ -146,6 +146,12 @@ Json stage_rows_seconds(const core::RunReport& report) {
 
 }  // namespace
 
+Json reading_notes() {
+  return {
+      "Nested rows overlap: a stage contains its children, so rows of different depth must not be added up.",
+      "Stream time includes stalls of the stream and waiting for other ranks."};
+}
+
 Json measured(double value) { return is_valid(value) ? Json(value) : Json(nullptr); }
 
 Json figure(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }

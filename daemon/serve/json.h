@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/core/compare.h"
 #include "daemon/core/report.h"
 #include "daemon/core/snapshot.h"
 
@@ -43,6 +44,9 @@ Json to_json(const core::LeftOut& left_out);
 Json to_json(const core::StageRow& row, std::uint64_t of);
 Json to_json(const core::Match& match);
 Json to_json(const core::RunReport& report);
+Json to_json(const core::Comparison& comparison);
+/// The sentences without which stage rows are misread.
+Json reading_notes();
 /// StepBrief. `slowest_of_partial` tells that a missing rank may be slower than the one named.
 Json step_brief(const core::StepView& view, const core::StageTable& stages);
 /// StepDetail without run, attempt and ranks.

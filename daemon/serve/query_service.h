@@ -55,6 +55,12 @@ struct ReportAsked {
   Profile profile;
 };
 
+struct CompareAsked {
+  std::vector<std::string> base, newer;  ///< "name" or "name@attempt"
+  core::Window window;
+  Profile profile;
+};
+
 /// Answers from the newest snapshot where no History is given, else from storage, and steps from whichever of
 /// the two is newer. Throws QueryError when there is no answer, QueryTimeout when it takes too long. Any
 /// number of threads may call it at once.
@@ -75,10 +81,12 @@ class QueryService {
   Json ranks(const AttemptAsked& asked, History& history) const;
   Json steps(const AttemptAsked& asked, const StepsAsked& steps, History& history) const;
   Json step(const AttemptAsked& asked, Step step, History& history) const;
-  /// Both throw QueryTimeout at the first step that they come to after `until`.
+  /// All three throw QueryTimeout at the first step that they come to after `until`.
   Json stages(const AttemptAsked& asked, const core::Window& window, History& history,
               core::UnixMs until) const;
   Json report(const ReportAsked& asked, History& history, core::UnixMs until) const;
+  /// QueryError 400 when an attempt is named twice.
+  Json compare(const CompareAsked& asked, History& history, core::UnixMs until) const;
   /// When a report that is asked for now has to be done.
   core::UnixMs report_deadline() const;
   Json close_run(const std::string& run) const;

@@ -13,7 +13,7 @@ namespace {
 // object of 100,000 keys takes half a minute to read.
 using Body = nlohmann::json;
 
-QueryError bad(const std::string& what) { return {400, "bad_request", "the report's body: " + what}; }
+QueryError bad(const std::string& what) { return {400, "bad_request", "the request's body: " + what}; }
 
 void check_keys(const Body& object, const std::string& what, std::initializer_list<std::string_view> known) {
   if (!object.is_object()) throw bad(what + " must be an object");
@@ -100,21 +100,43 @@ std::optional<Step> step_of(const Body& object, const char* key) {
   return json->get<Step>();
 }
 
+Body object_of(std::string_view body, std::initializer_list<std::string_view> known) {
+  Body json = is_too_deep(body) ? Body(Body::value_t::discarded) : Body::parse(body, nullptr, false);
+  if (json.is_discarded()) throw bad("it is not JSON");
+  check_keys(json, "it", known);
+  return json;
+}
+
+core::Window window_in(const Body& json) {
+  const core::Window window{.from = step_of(json, "from"), .to = step_of(json, "to")};
+  if (window.from > window.to && window.to.has_value()) throw bad("from must not be larger than to");
+  return window;
+}
+
+void check_number(std::size_t runs, const std::string& what) {
+  if (runs > limits::kMaxRunsPerReport)
+    throw QueryError(422, "too_much",
+                     what + " is of at most " + std::to_string(limits::kMaxRunsPerReport) + " runs");
+}
+
 }  // namespace
 
 ReportAsked parse_report_body(std::string_view body) {
-  const Body json = is_too_deep(body) ? Body(Body::value_t::discarded) : Body::parse(body, nullptr, false);
-  if (json.is_discarded()) throw bad("it is not JSON");
-  check_keys(json, "it", {"runs", "from", "to", "profile"});
-  ReportAsked asked{.runs = texts(json, "runs"),
-                    .window = {.from = step_of(json, "from"), .to = step_of(json, "to")},
-                    .profile = {}};
+  const Body json = object_of(body, {"runs", "from", "to", "profile"});
+  ReportAsked asked{.runs = texts(json, "runs"), .window = window_in(json), .profile = {}};
   if (asked.runs.empty()) throw bad("runs must name at least one run");
-  if (asked.runs.size() > limits::kMaxRunsPerReport)
-    throw QueryError(422, "too_much",
-                     "a report is of at most " + std::to_string(limits::kMaxRunsPerReport) + " runs");
-  if (asked.window.from > asked.window.to && asked.window.to.has_value())
-    throw bad("from must not be larger than to");
+  check_number(asked.runs.size(), "a report");
+  if (const Body* profile = find(json, "profile")) asked.profile = profile_of(*profile);
+  return asked;
+}
+
+CompareAsked parse_compare_body(std::string_view body) {
+  const Body json = object_of(body, {"base", "new", "from", "to", "profile"});
+  CompareAsked asked{
+      .base = texts(json, "base"), .newer = texts(json, "new"), .window = window_in(json), .profile = {}};
+  if (asked.base.empty()) throw bad("base must name at least one run");
+  if (asked.newer.empty()) throw bad("new must name at least one run");
+  check_number(asked.base.size() + asked.newer.size(), "a comparison");
   if (const Body* profile = find(json, "profile")) asked.profile = profile_of(*profile);
   return asked;
 }

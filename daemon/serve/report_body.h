@@ -1,4 +1,4 @@
-// The body of POST /api/v1/report.
+// The bodies of POST /api/v1/report and POST /api/v1/compare.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,8 @@
 
 namespace laggard::serve {
 
-/// Throws QueryError 400 for a body that is not what docs/api.md says, 422 for too many runs.
+/// Both throw QueryError 400 for a body that is not what docs/api.md says, 422 for too many runs.
 ReportAsked parse_report_body(std::string_view body);
+CompareAsked parse_compare_body(std::string_view body);
 
 }  // namespace laggard::serve

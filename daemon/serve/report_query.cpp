@@ -8,11 +8,6 @@
 namespace laggard::serve {
 namespace {
 
-const char* const kNotes[] = {
-    "Nested rows overlap: a stage contains its children, so rows of different depth must not be added up.",
-    "Stream time includes stalls of the stream and waiting for other ranks.",
-};
-
 std::optional<std::uint32_t> attempt_number(std::string_view text) {
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -104,7 +99,7 @@ Json QueryService::report(const ReportAsked& asked, History& history, core::Unix
   for (const core::RunReport& report : reports) runs.push_back(to_json(report));
   return {{"match", to_json(core::match_runs(reports, asked.profile))},
           {"runs", std::move(runs)},
-          {"notes", kNotes}};
+          {"notes", reading_notes()}};
 }
 
 }  // namespace laggard::serve

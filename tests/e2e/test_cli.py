@@ -11,11 +11,14 @@ import urllib.error
 from harness import BIN, CASES, PUBLISHED, EndToEnd, config_line, run_client, stop, strict_json, update_line
 
 RUN = "run2_bs8"
+COPY = "run2_copy"
 COMMANDS = [
     ["runs"],
     ["status", RUN],
     ["report", RUN],
     ["report", RUN, "--profile", PUBLISHED / "profile.toml"],
+    ["compare", RUN, COPY],
+    ["compare", "--plan", "2"],
     ["steps", RUN],
     ["step", RUN, "20"],
     ["ranks", RUN],
@@ -27,7 +30,8 @@ class Formats(EndToEnd):
     def setUp(self):
         super().setUp()
         self.collector = self.start_collector()
-        self.run_agent(self.collector, RUN, *sorted((PUBLISHED / RUN).glob("rank*.jsonl")))
+        for run in (RUN, COPY):
+            self.run_agent(self.collector, run, *sorted((PUBLISHED / RUN).glob("rank*.jsonl")))
 
     def each(self, check, *options):
         """check(the output) for every command."""

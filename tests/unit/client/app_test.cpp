@@ -38,8 +38,8 @@ TEST(App, HelpAndVersionAreFine) {
 }
 
 TEST(App, EveryCommandHasAnExample) {
-  for (const char* command : {"runs", "status", "report", "steps", "step", "ranks", "stages", "import",
-                              "export", "close", "keys"}) {
+  for (const char* command : {"runs", "status", "report", "compare", "steps", "step", "ranks", "stages",
+                              "import", "export", "close", "keys"}) {
     const Outcome help = run_command({command, "--help"});
     EXPECT_EQ(help.code, ExitCode::fine) << command;
     EXPECT_THAT(help.out, HasSubstr(std::string("Example: laggard ") + command));
@@ -54,6 +54,17 @@ TEST(App, UsageIsTwo) {
                                                        {"step", "job", "three"},
                                                        {"steps", "job", "--last", "0"},
                                                        {"report"},
+                                                       {"compare"},
+                                                       {"compare", "a"},
+                                                       {"compare", "a,,b", "c"},
+                                                       {"compare", "a", "b,"},
+                                                       {"compare", "a", "b", "c"},
+                                                       {"compare", "a", "b", "--fail-on", "much"},
+                                                       {"compare", "a", "b", "--fail-on", "-3%"},
+                                                       {"compare", "a", "b", "--fail-on", "nan"},
+                                                       {"compare", "--plan", "0"},
+                                                       {"compare", "--plan", "33"},
+                                                       {"compare", "a", "b", "--plan", "4"},
                                                        {"--collector", "ftp://x", "runs"},
                                                        {"report", "job", "--profile", "/no/such/file"},
                                                        {"status", "job", "--watch", "-o", "csv"}};

@@ -144,6 +144,33 @@ TEST_F(ReportTest, SumsOfCountsDoNotWrapRound) {
   EXPECT_EQ(r.count_sums.at("n"), INT64_MAX);
 }
 
+// Two ranks, two steps; backward is where ranks wait for each other. Own times 60 and 90, then 70 and 70.
+TEST_F(ReportTest, OwnTimesAndSlowdown) {
+  profile.kinds = {{"backward", "sync"}};
+  const RunReport r =
+      report({{{.rank = 0, .step = 1, .wall_ms = 100, .stream = {{"f", 60}, {"backward", 40}}},
+               {.rank = 1, .step = 1, .wall_ms = 100, .stream = {{"f", 90}, {"backward", 10}}}},
+              {{.rank = 0, .step = 2, .wall_ms = 80, .stream = {{"f", 70}, {"backward", 10}}},
+               {.rank = 1, .step = 2, .wall_ms = 80, .stream = {{"f", 70}, {"backward", 10}}}}});
+  EXPECT_DOUBLE_EQ(r.max_own_ms, 80);
+  EXPECT_DOUBLE_EQ(r.mean_own_ms, 72.5);
+  EXPECT_DOUBLE_EQ(r.slowdown, 90 / 82.5);
+}
+
+TEST_F(ReportTest, BlocksAreOfTheStepsThatCount) {
+  std::vector<std::vector<TestRecord>> steps;
+  for (Step step = 1; step <= 21; ++step) {
+    TestRecord record{.rank = 0, .step = step, .wall_ms = static_cast<double>(step)};
+    if (step % 2 == 0) record.stream = {{"f", 10}};
+    if (step == 7) record.stream = {{"eval", 1}};
+    steps.push_back({record});
+  }
+  const RunReport r = report(steps);
+  ASSERT_EQ(r.steps, 20U);
+  EXPECT_EQ(r.wall_blocks.medians, (std::vector<double>{2.5, 7, 11.5, 15.5, 19.5}));  // 1-4, 5 6 8 9, 10-13
+  EXPECT_EQ(row(r, "f")->blocks.means, (std::vector<double>{5, 5, 5, 5, 5}));
+}
+
 class MatchTest : public ReportTest {
  protected:
   // The same samples over two ranks, dealt out differently when `swapped`.

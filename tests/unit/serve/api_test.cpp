@@ -118,6 +118,9 @@ TEST_F(ApiTest, EveryDocumentedRequestHasAnAnswer) {
     EXPECT_EQ(get(target).status, 200U) << target << " " << get(target).body;
   EXPECT_EQ(answer({.method = "POST", .target = "/api/v1/report", .body = R"({"runs": ["job"]})"}).status,
             200U);
+  // There is one attempt alone, and a comparison takes it once: more is in compare_test.cpp.
+  const std::string twice = R"({"base": ["job"], "new": ["job"]})";
+  EXPECT_EQ(answer({.method = "POST", .target = "/api/v1/compare", .body = twice}).status, 400U);
   EXPECT_TRUE(std::holds_alternative<ExportAsked>(api_.handle({"GET", "/api/v1/runs/job/export"})));
   EXPECT_TRUE(std::holds_alternative<EventsAsked>(api_.handle({"GET", "/api/v1/events?run=job"})));
 }
@@ -230,6 +233,7 @@ TEST_F(ApiTest, FromOtherMachinesEverythingButHealthNeedsTheToken) {
                                                         {"GET", "/api/v1/runs/job/export"},
                                                         {"GET", "/api/v1/events"},
                                                         {"POST", "/api/v1/report"},
+                                                        {"POST", "/api/v1/compare"},
                                                         {"POST", "/api/v1/runs/job/close"},
                                                         {"DELETE", "/api/v1/runs/job"},
                                                         {"GET", "/api/v1/runs/none"},

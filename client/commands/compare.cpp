@@ -1,0 +1,156 @@
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <memory>
+
+#include "client/commands/commands.h"
+#include "client/render/number.h"
+#include "client/render/text.h"
+#include "client/views/views.h"
+
+namespace laggard::client {
+namespace {
+
+// Twice as many runs are what one request of the collector takes.
+constexpr std::size_t kMaxPlan = 32;
+
+struct CompareOptions {
+  std::string base, newer;
+  std::string profile;
+  std::string fail_on;
+  std::optional<std::size_t> plan;
+  StepRange range;
+};
+
+/// "a,b" as a list of names.
+Json names_of(const std::string& list, const std::string& what) {
+  Json names = Json::array();
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    if (end == begin)
+      throw Failure(ExitCode::usage, what + " \"" + list +
+                                         "\" has an empty name: give runs with a comma between them, as in "
+                                         "before1,before2");
+    names.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+/// "3%" or "3" as 3.
+double parse_percent(const std::string& typed) {
+  std::string_view digits = typed;
+  if (digits.ends_with('%')) digits.remove_suffix(1);
+  while (digits.ends_with(' ')) digits.remove_suffix(1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
+  if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size() ||
+      !std::isfinite(percent) || percent < 0)
+    throw Failure(ExitCode::usage,
+                  "--fail-on \"" + typed + "\" is no percentage: give one as in --fail-on 3%");
+  return percent;
+}
+
+/// What came of --fail-on: whether it is exceeded, and in words.
+struct Judged {
+  bool exceeded = false;
+  bool decided = true;
+  std::string sentence;
+};
+
+Judged judge(const Json& comparison, const std::string& fail_on) {
+  const double percent = parse_percent(fail_on);
+  const std::string limit = shortest(percent) + " %";
+  if (!truth(at(at(comparison, "match"), "pass")))
+    return {.decided = false, .sentence = "--fail-on " + limit + " was not applied: the runs do not match"};
+  const Json& rows = at(comparison, "rows");
+  const Json& wall = rows.is_array() && !rows.empty() ? rows[0] : Json();
+  const auto base = number(at(wall, "base")), low = number(at(wall, "low")), high = number(at(wall, "high"));
+  if (!base || !low || !high)
+    return {.decided = false,
+            .sentence = "--fail-on " + limit + " was not applied: there is no interval of the wall"};
+  const double bound = *base * percent / 100;
+  const std::string by = "slower by more than " + limit;
+  if (*low > bound) return {.exceeded = true, .sentence = "New is " + by + " over the whole interval"};
+  if (*high > bound)
+    return {.decided = false, .sentence = "Undecided whether new is " + by + ": the interval holds both"};
+  return {.sentence = "New is not " + by + " anywhere in the interval"};
+}
+
+void show_plan(Context& context, const CompareOptions& options) {
+  if (!options.base.empty())
+    throw Failure(ExitCode::usage,
+                  "--plan tells how to make runs, so it takes none: laggard compare --plan 4");
+  if (*options.plan < 1 || *options.plan > kMaxPlan)
+    throw Failure(ExitCode::usage, "--plan " + std::to_string(*options.plan) + ": give 1 to " +
+                                       std::to_string(kMaxPlan) + " runs a side");
+  context.show(plan_view(*options.plan));
+}
+
+Json body_of(const CompareOptions& options) {
+  if (options.base.empty() || options.newer.empty())
+    throw Failure(ExitCode::usage,
+                  "which runs? Give those of before and those of after: laggard compare before1,before2 "
+                  "after1,after2");
+  options.range.check();
+  Json body = {{"base", names_of(options.base, "BASE")}, {"new", names_of(options.newer, "NEW")}};
+  if (options.range.from) body["from"] = *options.range.from;
+  if (options.range.to) body["to"] = *options.range.to;
+  if (!options.profile.empty()) body["profile"] = profile_json(read_profile(options.profile));
+  return body;
+}
+
+void show_comparison(Context& context, const CompareOptions& options) {
+  const Json body = body_of(options);
+  if (!options.fail_on.empty()) parse_percent(options.fail_on);  // refused before anything is asked
+  const Collector collector = context.collector();
+  const Json comparison = collector.post("/api/v1/compare", body);
+  std::string empty;
+  for (const char* side : {"base", "new"})
+    for (const std::string& sentence : empty_runs(collector, at(comparison, side)))
+      empty += (empty.empty() ? "" : "; ") + sentence;
+  if (!empty.empty()) throw Failure(ExitCode::no_such_data, empty);
+
+  const Judged judged = options.fail_on.empty() ? Judged{} : judge(comparison, options.fail_on);
+  context.show(compare_view(comparison, judged.sentence));
+  if (!truth(at(at(comparison, "match"), "pass")))
+    context.exit_code = ExitCode::mismatch;
+  else if (judged.exceeded)
+    context.exit_code = ExitCode::condition;
+  if (judged.exceeded || !judged.decided)
+    context.console.err("laggard: " + printable(judged.sentence) + '\n');
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Context& context) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = add_command(
+      app, "compare", "Whether a change made the job faster, and which stage did it", "After a job",
+      "laggard compare before1,before2 after1,after2 --profile job.toml --fail-on 3% -o markdown",
+      "The run is the unit of repetition: two runs a side and more give an interval that holds run-to-run\n"
+      "variation. --plan 4 prints in which order to make them.\n"
+      "Exit codes: 1 new is slower by more than --fail-on over the whole 95 % interval of the wall; 4 a run\n"
+      "has no step in the window; 6 the runs did not do the same work, so that no figure is of the change\n"
+      "alone (settings that the change is about belong in may_differ of the profile).");
+  command->add_option("BASE", options->base, "The runs before the change, NAME or NAME@ATTEMPT, with commas");
+  command->add_option("NEW", options->newer, "Those after it");
+  command
+      ->add_option("--profile", options->profile, "TOML file that says how stages nest and what must match")
+      ->check(CLI::ExistingFile);
+  command->add_option("--fail-on", options->fail_on, "Exit 1 when new is surely slower by more than this")
+      ->option_text("PERCENT");
+  command
+      ->add_option("--plan", options->plan,
+                   "Print a balanced order for so many runs a side; asks no collector")
+      ->option_text("N");
+  options->range.add_to(*command);
+  command->callback([&context, options] {
+    if (options->plan)
+      show_plan(context, *options);
+    else
+      show_comparison(context, *options);
+  });
+}
+
+}  // namespace laggard::client

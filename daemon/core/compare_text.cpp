@@ -1,0 +1,229 @@
+// What a comparison says in sentences.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "daemon/core/compare.h"
+
+namespace laggard::core {
+namespace {
+
+// Of the wall's difference that a named stage has: it carries it, or adds a part; less is a little.
+constexpr double kCarries = 0.5, kPart = 0.1;
+constexpr std::size_t kNamesListed = 12;
+
+std::string rounded(double value, int digits) {
+  std::array<char, 400> text;
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, digits);
+  return {text.data(), end.ptr};
+}
+
+std::string with_sign(double value, int digits) {
+  const std::string text = rounded(value, digits);
+  return text.front() == '-' ? text : "+" + text;
+}
+
+/// Milliseconds for steps of some seconds, more digits for shorter ones.
+int digits_of(const Comparison& comparison) {
+  int digits = 3;
+  for (double wall_s = comparison.wall().base / 1000; wall_s < 1 && digits < 6; wall_s *= 10) ++digits;
+  return digits;
+}
+
+std::string runs_text(std::size_t n) { return std::to_string(n) + (n == 1 ? " run" : " runs"); }
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesListed); ++i)
+    text += (i > 0 ? ", " : "") + names[i];
+  if (names.size() > kNamesListed) text += " and " + std::to_string(names.size() - kNamesListed) + " more";
+  return text;
+}
+
+/// The interval in seconds, and in percent of the base.
+std::string interval_text(const Comparison& comparison, int digits) {
+  const ComparedRow& wall = comparison.wall();
+  if (!wall.interval.is_known()) return "no interval";
+  const double percent = 100 / wall.base;
+  return "95 % interval " + with_sign(wall.interval.low / 1000, digits) + " to " +
+         with_sign(wall.interval.high / 1000, digits) + " s, " + with_sign(wall.interval.low * percent, 1) +
+         " to " + with_sign(wall.interval.high * percent, 1) + " %";
+}
+
+std::string wall_sentence(const Comparison& comparison, int digits) {
+  const ComparedRow& wall = comparison.wall();
+  if (!std::isfinite(wall.difference))
+    return "The walls cannot be compared: a run has no step in its window.";
+  const std::string figures =
+      "by " + rounded(std::abs(wall.difference) / 1000, digits) + " s a step (" +
+      rounded(wall.base / 1000, digits) + " to " + rounded(wall.newer / 1000, digits) + " s, " +
+      with_sign(100 * wall.difference / wall.base, 1) + " %; " + interval_text(comparison, digits) + ")";
+  const std::string direction = wall.difference < 0 ? "faster " : "slower ";
+  if (wall.interval.is_known() && !(wall.interval.low > 0 || wall.interval.high < 0))
+    return "No difference that these runs can tell: new is " + direction + figures + ".";
+  return "New is " + direction + figures + ".";
+}
+
+/// The stages inside of a named one, which cancel each other out.
+std::string inside_text(const Comparison& comparison, const ComparedRow& outer, int digits) {
+  std::string text;
+  for (const ComparedRow& row : comparison.rows) {
+    const bool inside = row.figure == Figure::stage && row.clock == outer.clock && row.parent == outer.name;
+    if (outer.exclusive || !inside || row.finding != Finding::beyond) continue;
+    if (std::abs(row.difference) < std::abs(outer.difference) / 100) continue;
+    text +=
+        (text.empty() ? " (inside it: " : ", ") + row.name + " " + with_sign(row.difference / 1000, digits);
+  }
+  return text.empty() ? "" : text + ")";
+}
+
+std::string cause_text(const Comparison& comparison, const ComparedRow& row, int digits) {
+  const double wall = comparison.wall().difference;
+  const double share = row.difference / wall;
+  std::string text = row.name + " ";
+  if (share < 0)
+    text += wall > 0 ? "got faster" : "got slower";
+  else
+    text += share >= kCarries ? "carries it" : share >= kPart ? "adds a part" : "adds a little";
+  text += ": " + with_sign(row.difference / 1000, digits) + " s" + inside_text(comparison, row, digits);
+  if (row.interval.is_known() && !(row.interval.low > 0 || row.interval.high < 0))
+    text += ", though its interval holds 0";
+  if (row.kind == StageKind::sync) text += ", waiting for other ranks included";
+  return text;
+}
+
+/// A sentence for each named stage, those that go the wall's way first, and one for all of them together.
+void add_causes(const Comparison& comparison, int digits, std::vector<std::string>& sentences) {
+  double together = 0;
+  for (const bool along : {true, false}) {
+    for (const std::size_t i : comparison.causes) {
+      const ComparedRow& row = comparison.rows[i];
+      if ((row.difference > 0) != ((comparison.wall().difference > 0) == along)) continue;
+      sentences.push_back(cause_text(comparison, row, digits) + ".");
+      together += row.difference;
+    }
+  }
+  sentences.push_back("Named stages together: " + with_sign(together / 1000, digits) + " of " +
+                      with_sign(comparison.wall().difference / 1000, digits) + " s.");
+}
+
+/// Stages whose difference lies inside the spread between repetitions.
+std::vector<std::string> inside_spread(const Comparison& comparison) {
+  std::vector<std::string> names;
+  for (const ComparedRow& row : comparison.rows)
+    if (row.figure == Figure::stage && !row.exclusive && row.finding == Finding::inside &&
+        std::find(names.begin(), names.end(), row.name) == names.end())
+      names.push_back(row.name);
+  return names;
+}
+
+std::string repetition_caveat(const Comparison& comparison) {
+  const std::size_t base = comparison.base.size(), newer = comparison.newer.size();
+  if (!comparison.is_run_to_run_measured()) {
+    if (comparison.blocks_base == 0 || comparison.blocks_new == 0)
+      return "No interval: for blocks of steps each run needs " + std::to_string(kLeastStepsForBlocks) +
+             " steps.";
+    return "Figures and intervals are of block medians (" + std::to_string(comparison.blocks_base) + " and " +
+           std::to_string(comparison.blocks_new) + " blocks of steps that follow each other" +
+           (comparison.paired_blocks ? ", in pairs" : "") + ") and hold noise within the runs alone.";
+  }
+  if (base == 1 || newer == 1)
+    return "One side has one run: the spread of the other side is taken for both, and nothing can be named "
+           "as "
+           "a cause.";
+  return "The run is the unit of repetition: figures are means of run means (" + runs_text(base) + " and " +
+         runs_text(newer) + "), intervals Welch's t.";
+}
+
+std::string rank_caveat(const Comparison& comparison) {
+  if (comparison.smallest_rank_p <= kSignificance)
+    return "The rank p-values are exact and two-sided; the smallest that these runs can reach is " +
+           rounded(comparison.smallest_rank_p, 3) + ".";
+  const std::size_t needed = runs_needed();
+  return "No rank p-value: the smallest that " + std::to_string(comparison.base.size()) + " + " +
+         std::to_string(comparison.newer.size()) + " runs can reach is " +
+         rounded(comparison.smallest_rank_p, 3) + "; " + std::to_string(needed) + " + " +
+         std::to_string(needed) + " runs reach " + rounded(smallest_rank_p(needed, needed), 3) + ".";
+}
+
+std::string order_caveat(const Order& order) {
+  if (order.known == OrderKnown::unknown)
+    return "In which order the runs were made is not known (no started_unix_ms in their settings, and their "
+           "records did not come while they ran): drift cannot be told from an effect.";
+  std::string text = "Order of the runs" +
+                     std::string(order.known == OrderKnown::received ? ", by receipt of their records" : "") +
+                     ": " + order.pattern + " (A base, B new). ";
+  if (order.drift == Drift::cancels) return text + "A steady drift cancels out.";
+  if (order.drift == Drift::confounded)
+    text += "One side ran before the other: whatever drifts with time passes for an effect.";
+  else
+    text += "A steady drift adds what it does in " + rounded(std::abs(order.places), 2) +
+            " runs to the difference.";
+  return text + " laggard compare --plan N prints a balanced order.";
+}
+
+/// "recompute (0.500 s)": stages that one side lacks, or some runs do.
+std::vector<std::string> one_sided(const Comparison& comparison, int digits) {
+  std::vector<std::string> names;
+  for (const ComparedRow& row : comparison.rows) {
+    if (row.figure != Figure::stage || row.exclusive || std::isfinite(row.difference)) continue;
+    const bool base = std::isfinite(row.base), newer = std::isfinite(row.newer);
+    const std::string where = base && newer ? "not in every run" : base ? "only in base" : "only in new";
+    names.push_back(row.name + " (" + std::string(name_of(row.clock)) + ", " + where + ": " +
+                    rounded((base ? row.base : row.newer) / 1000, digits) + " s)");
+  }
+  return names;
+}
+
+/// Two runs whose walls agree to the last bit are one run under two names.
+std::vector<std::string> twins(const Comparison& comparison) {
+  std::vector<const RunReport*> all;
+  for (const auto* side : {&comparison.base, &comparison.newer})
+    for (const ComparedRun& run : *side) all.push_back(&run.report);
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (all[i]->steps > 0 && all[i]->max_rank_wall_ms == all[j]->max_rank_wall_ms &&
+          all[i]->all_steps_total_ms == all[j]->all_steps_total_ms)
+        sentences.push_back(all[j]->run + " and " + all[i]->run +
+                            " have the same walls to the last digit: are they one run under two names?");
+  return sentences;
+}
+
+}  // namespace
+
+std::vector<std::string> conclusions(const Comparison& comparison) {
+  const int digits = digits_of(comparison);
+  std::vector<std::string> sentences;
+  const std::string mark =
+      comparison.match.pass ? ""
+                            : "The runs did not do the same work, so no figure here is of the change alone. ";
+  sentences.push_back(mark + wall_sentence(comparison, digits));
+  if (!comparison.is_run_to_run_measured())
+    sentences.emplace_back(
+        "Run-to-run variation was not measured: two runs of the same job may differ as much. With one run a "
+        "side no stage is named.");
+  if (!comparison.causes.empty())
+    add_causes(comparison, digits, sentences);
+  else if (comparison.match.pass && comparison.wall().finding == Finding::beyond)
+    sentences.emplace_back("No stage can be named for it.");
+  else if (comparison.match.pass && comparison.wall().finding == Finding::inside)
+    sentences.emplace_back(
+        "The wall's difference is inside the spread between repetitions, so no stage is named for it.");
+  if (const auto inside = inside_spread(comparison); !inside.empty())
+    sentences.push_back("Inside the spread between repetitions, so not named: " + listed(inside) + ".");
+  return sentences;
+}
+
+std::vector<std::string> caveats(const Comparison& comparison) {
+  std::vector<std::string> sentences = {repetition_caveat(comparison), rank_caveat(comparison),
+                                        order_caveat(comparison.order)};
+  if (const auto names = one_sided(comparison, digits_of(comparison)); !names.empty())
+    sentences.push_back("No difference is given of what a side lacks: " + listed(names) + ".");
+  for (std::string& sentence : twins(comparison)) sentences.push_back(std::move(sentence));
+  return sentences;
+}
+
+}  // namespace laggard::core

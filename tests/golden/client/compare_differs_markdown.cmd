@@ -1,0 +1,3 @@
+json compare_differs
+exit 6
+run compare before1 other_seed --fail-on 1% -o markdown

@@ -1,0 +1,2 @@
+json compare_four
+run compare --plan 3

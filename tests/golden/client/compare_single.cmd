@@ -1,0 +1,2 @@
+json compare_single
+run compare before1 after2
