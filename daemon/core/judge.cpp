@@ -302,6 +302,9 @@ class Judge {
     if (2 * change->before < change->after) {
       held.since = at->first;
       if (at->first > from->first) from = at;
+    } else if (change->after < change->before && change->after > kCulpritExcess * out_.wall_ms) {
+      // Less slow than before and still slow: what it is now is what counts.
+      if (at->first > from->first) from = at;
     } else if (2 * change->after < change->before) {
       if (at->first <= from->first) return false;
       held.until = at->first;

@@ -184,6 +184,15 @@ TEST_F(VerdictOf, SaysUntilWhen) {
   EXPECT_THAT(sentence(verdict), HasSubstr("rank 2 held every step back until step 35"));
 }
 
+TEST_F(VerdictOf, LessSlowThanBeforeIsStillSlow) {
+  for (Step number = 1; number <= 100; ++number)
+    window.put(step(number, {100, 100, number < 61 ? 400.0 : 150, 100}));
+  const Verdict verdict = judge();
+  ASSERT_TRUE(verdict.held.has_value());
+  EXPECT_THAT(verdict.held->ranks, ElementsAre(2));
+  EXPECT_EQ(verdict.held->until, std::nullopt);
+}
+
 // Ten slow steps of a hundred are little over the window; what counts is that they are the last ones.
 TEST_F(VerdictOf, ARankThatHasJustTurnedSlowIsNamed) {
   for (Step number = 1; number <= 100; ++number)
