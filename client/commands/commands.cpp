@@ -1,6 +1,7 @@
 #include "client/commands/commands.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <fstream>
 #include <sstream>
 
@@ -80,6 +81,17 @@ std::string nothing_to_show(const Collector& collector, const Json& run) {
   if (const auto attempt = integer(at(run, "attempt"))) ref.attempt = static_cast<std::uint32_t>(*attempt);
   return "run \"" + ref.name + "\", attempt " + text(at(run, "attempt")) +
          ", has nothing to show: " + report_window_text(run) + "; " + stored_steps(collector, ref);
+}
+
+double parse_percent(const std::string& option, const std::string& typed) {
+  std::string_view text = typed;
+  while (!text.empty() && (text.back() == '%' || text.back() == ' ')) text.remove_suffix(1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (error != std::errc{} || end != text.data() + text.size() || !(percent >= 0 && percent <= 100))
+    throw Failure(ExitCode::usage,
+                  option + " takes a percentage from 0 to 100 such as 3%, not \"" + typed + "\"");
+  return percent;
 }
 
 std::vector<std::string> empty_runs(const Collector& collector, const Json& runs) {

@@ -55,6 +55,9 @@ struct StepRange {
   std::string text() const;
 };
 
+/// "3%", "3" and "2.5 %" as 3, 3 and 2.5. Throws Failure (usage), naming the option, for anything else.
+double parse_percent(const std::string& option, const std::string& typed);
+
 /// "stored are steps 1 to 20", for those who asked for others.
 std::string stored_steps(const Collector& collector, const RunRef& run);
 /// Why a run's figures in a report or in the answer of stages are of no step, and which steps there are.

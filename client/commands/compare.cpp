@@ -1,6 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <charconv>
-#include <cmath>
 #include <memory>
 
 #include "client/commands/commands.h"
@@ -37,29 +35,16 @@ Json names_of(const std::string& list, const std::string& what) {
   return names;
 }
 
-/// "3%" or "3" as 3.
-double parse_percent(const std::string& typed) {
-  std::string_view digits = typed;
-  if (digits.ends_with('%')) digits.remove_suffix(1);
-  while (digits.ends_with(' ')) digits.remove_suffix(1);
-  double percent = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
-  if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size() ||
-      !std::isfinite(percent) || percent < 0)
-    throw Failure(ExitCode::usage,
-                  "--fail-on \"" + typed + "\" is no percentage: give one as in --fail-on 3%");
-  return percent;
-}
-
 /// What came of --fail-on: whether it is exceeded, and in words.
 struct Judged {
   bool exceeded = false;
+  bool possible = true;  // there is an interval
   bool decided = true;
   std::string sentence;
 };
 
 Judged judge(const Json& comparison, const std::string& fail_on) {
-  const double percent = parse_percent(fail_on);
+  const double percent = parse_percent("--fail-on", fail_on);
   const std::string limit = shortest(percent) + " %";
   if (!truth(at(at(comparison, "match"), "pass")))
     return {.decided = false, .sentence = "--fail-on " + limit + " was not applied: the runs do not match"};
@@ -67,7 +52,8 @@ Judged judge(const Json& comparison, const std::string& fail_on) {
   const Json& wall = rows.is_array() && !rows.empty() ? rows[0] : Json();
   const auto base = number(at(wall, "base")), low = number(at(wall, "low")), high = number(at(wall, "high"));
   if (!base || !low || !high)
-    return {.decided = false,
+    return {.possible = false,
+            .decided = false,
             .sentence = "--fail-on " + limit + " was not applied: there is no interval of the wall"};
   const double bound = *base * percent / 100;
   const std::string by = "slower by more than " + limit;
@@ -102,7 +88,8 @@ Json body_of(const CompareOptions& options) {
 
 void show_comparison(Context& context, const CompareOptions& options) {
   const Json body = body_of(options);
-  if (!options.fail_on.empty()) parse_percent(options.fail_on);  // refused before anything is asked
+  if (!options.fail_on.empty())
+    parse_percent("--fail-on", options.fail_on);  // refused before anything is asked
   const Collector collector = context.collector();
   const Json comparison = collector.post("/api/v1/compare", body);
   std::string empty;
@@ -117,6 +104,8 @@ void show_comparison(Context& context, const CompareOptions& options) {
     context.exit_code = ExitCode::mismatch;
   else if (judged.exceeded)
     context.exit_code = ExitCode::condition;
+  else if (!judged.possible)
+    context.exit_code = ExitCode::no_such_data;
   if (judged.exceeded || !judged.decided)
     context.console.err("laggard: " + printable(judged.sentence) + '\n');
 }
@@ -131,8 +120,9 @@ void add_compare(CLI::App& app, Context& context) {
       "The run is the unit of repetition: two runs a side and more give an interval that holds run-to-run\n"
       "variation. --plan 4 prints in which order to make them.\n"
       "Exit codes: 1 new is slower by more than --fail-on over the whole 95 % interval of the wall; 4 a run\n"
-      "has no step in the window; 6 the runs did not do the same work, so that no figure is of the change\n"
-      "alone (settings that the change is about belong in may_differ of the profile).");
+      "has no step in the window, or with --fail-on too few for an interval; 6 the runs did not do the same\n"
+      "work, so that no figure is of the change alone (settings that the change is about belong in\n"
+      "may_differ of the profile).");
   command->add_option("BASE", options->base, "The runs before the change, NAME or NAME@ATTEMPT, with commas");
   command->add_option("NEW", options->newer, "Those after it");
   command

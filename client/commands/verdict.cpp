@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 
 #include "client/commands/commands.h"
@@ -12,18 +11,6 @@ struct VerdictOptions {
   std::string run, profile, fail_on;
   StepRange range;
 };
-
-// "3%", "3" and "2.5 %" as 0.03, 0.03 and 0.025.
-double parse_percent(const std::string& option, std::string_view text) {
-  const std::string_view all = text;
-  while (!text.empty() && (text.back() == '%' || text.back() == ' ')) text.remove_suffix(1);
-  double percent = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
-  if (error != std::errc{} || end != text.data() + text.size() || !(percent >= 0 && percent <= 100))
-    throw Failure(ExitCode::usage,
-                  option + " takes a percentage from 0 to 100 such as 3%, not \"" + std::string(all) + "\"");
-  return percent / 100;
-}
 
 void show_verdict(Context& context, const VerdictOptions& options) {
   options.range.check();
@@ -39,7 +26,7 @@ void show_verdict(Context& context, const VerdictOptions& options) {
   const auto lost = number(at(verdict, "lost_ms")), wall = number(at(verdict, "wall_ms"));
   if (fail_on && (!lost || !wall))
     throw Failure(ExitCode::no_such_data, "without a verdict nothing can be said about --fail-on");
-  if (fail_on && *lost > *fail_on * *wall) context.exit_code = ExitCode::condition;
+  if (fail_on && *lost > *fail_on / 100 * *wall) context.exit_code = ExitCode::condition;
 }
 
 }  // namespace

@@ -58,22 +58,13 @@ Json row_json(const core::ComparedRow& row, bool comparable) {
 /// What identifies a run of the comparison and its window; its figures are in the rows.
 Json side_run_json(const core::ComparedRun& run) {
   const core::RunReport& report = run.report;
-  return {{"run", report.run},
-          {"attempt", report.attempt},
-          {"world_size", report.world_size != 0 ? Json(report.world_size) : Json(nullptr)},
-          {"ranks", report.ranks},
-          {"never_reported", report.never_reported},
-          {"window",
-           {{"from", optional_json(report.from)},
-            {"to", optional_json(report.to)},
-            {"chosen", report.window_from}}},
-          {"steps", report.steps},
-          {"left_out", to_json(report.left_out)},
-          {"settings", settings_json(report.settings)},
-          {"started_unix_ms", optional_json(parse_settings(report.settings).started_unix_ms)},
-          {"first_received_unix_ms", time_point(run.first_received)},
-          {"invalid_values", report.invalid_values},
-          {"warnings", report.warnings}};
+  Json json = report_identity(report);
+  json.update({{"settings", settings_json(report.settings)},
+               {"started_unix_ms", optional_json(parse_settings(report.settings).started_unix_ms)},
+               {"first_received_unix_ms", time_point(run.first_received)},
+               {"invalid_values", report.invalid_values},
+               {"warnings", report.warnings}});
+  return json;
 }
 
 Json side_json(const std::vector<core::ComparedRun>& runs) {

@@ -264,16 +264,7 @@ Json to_json(const core::Match& match) {
           {"mismatches", std::move(mismatches)}};
 }
 
-Json to_json(const core::RunReport& report) {
-  Json rank_walls = Json::array();
-  for (const core::RankWall& wall : report.rank_walls)
-    rank_walls.push_back(
-        {{"rank", wall.rank}, {"mean_s", figure_seconds(wall.mean_ms)}, {"steps", wall.steps}});
-  Json ratios = Json::array();
-  for (const core::RatioRow& ratio : report.ratios)
-    ratios.push_back({{"name", ratio.name}, {"percent", figure(ratio.percent)}});
-  Json disagree = Json::object();
-  for (const auto& [key, ranks] : report.settings_disagree) disagree[key] = ranks;
+Json report_identity(const core::RunReport& report) {
   return {{"run", report.run},
           {"attempt", report.attempt},
           {"world_size", report.world_size != 0 ? Json(report.world_size) : Json(nullptr)},
@@ -284,28 +275,43 @@ Json to_json(const core::RunReport& report) {
             {"to", optional_json(report.to)},
             {"chosen", report.window_from}}},
           {"steps", report.steps},
-          {"left_out", to_json(report.left_out)},
-          {"max_rank_wall_s", figure_seconds(report.max_rank_wall_ms)},
-          {"largest_rank_mean_s", figure_seconds(report.largest_rank_mean_ms)},
-          {"median_wall_s", figure_seconds(report.median_wall_ms)},
-          {"all_steps_mean_s", figure_seconds(report.all_steps_mean_ms)},
-          {"all_steps_median_s", figure_seconds(report.all_steps_median_ms)},
-          {"global_batch", report.global_batch.has_value() ? figure(*report.global_batch) : Json(nullptr)},
-          {"samples_per_s", figure(report.samples_per_s)},
-          {"max_own_s", figure_seconds(report.max_own_ms)},
-          {"mean_own_s", figure_seconds(report.mean_own_ms)},
-          {"slowdown", figure(report.slowdown)},
-          {"verdict", to_json(report.verdict, report.stage_table)},
-          {"stage_kinds", stage_kinds_json(report.stage_table)},
-          {"rank_walls", std::move(rank_walls)},
-          {"stages", stage_rows_seconds(report)},
-          {"ratios", std::move(ratios)},
-          {"count_sums", report.count_sums},
-          {"histograms", report.histograms},
-          {"settings", settings_json(report.settings)},
-          {"settings_disagree", std::move(disagree)},
-          {"invalid_values", report.invalid_values},
-          {"warnings", report.warnings}};
+          {"left_out", to_json(report.left_out)}};
+}
+
+Json to_json(const core::RunReport& report) {
+  Json rank_walls = Json::array();
+  for (const core::RankWall& wall : report.rank_walls)
+    rank_walls.push_back(
+        {{"rank", wall.rank}, {"mean_s", figure_seconds(wall.mean_ms)}, {"steps", wall.steps}});
+  Json ratios = Json::array();
+  for (const core::RatioRow& ratio : report.ratios)
+    ratios.push_back({{"name", ratio.name}, {"percent", figure(ratio.percent)}});
+  Json disagree = Json::object();
+  for (const auto& [key, ranks] : report.settings_disagree) disagree[key] = ranks;
+  Json json = report_identity(report);
+  json.update(
+      {{"max_rank_wall_s", figure_seconds(report.max_rank_wall_ms)},
+       {"largest_rank_mean_s", figure_seconds(report.largest_rank_mean_ms)},
+       {"median_wall_s", figure_seconds(report.median_wall_ms)},
+       {"all_steps_mean_s", figure_seconds(report.all_steps_mean_ms)},
+       {"all_steps_median_s", figure_seconds(report.all_steps_median_ms)},
+       {"global_batch", report.global_batch.has_value() ? figure(*report.global_batch) : Json(nullptr)},
+       {"samples_per_s", figure(report.samples_per_s)},
+       {"max_own_s", figure_seconds(report.max_own_ms)},
+       {"mean_own_s", figure_seconds(report.mean_own_ms)},
+       {"slowdown", figure(report.slowdown)},
+       {"verdict", to_json(report.verdict, report.stage_table)},
+       {"stage_kinds", stage_kinds_json(report.stage_table)},
+       {"rank_walls", std::move(rank_walls)},
+       {"stages", stage_rows_seconds(report)},
+       {"ratios", std::move(ratios)},
+       {"count_sums", report.count_sums},
+       {"histograms", report.histograms},
+       {"settings", settings_json(report.settings)},
+       {"settings_disagree", std::move(disagree)},
+       {"invalid_values", report.invalid_values},
+       {"warnings", report.warnings}});
+  return json;
 }
 
 }  // namespace laggard::serve

@@ -43,6 +43,8 @@ Json to_json(const core::Spread& spread);
 Json to_json(const core::LeftOut& left_out);
 Json to_json(const core::StageRow& row, std::uint64_t of);
 Json to_json(const core::Match& match);
+/// Which run, ranks and steps the figures of a report are of.
+Json report_identity(const core::RunReport& report);
 Json to_json(const core::RunReport& report);
 Json to_json(const core::Comparison& comparison);
 /// The sentences without which stage rows are misread.

@@ -208,6 +208,26 @@ TEST(Compare, AStageOfOneSideIsNoDifferenceOfZero) {
   EXPECT_THAT(caveats(comparison), testing::Contains(HasSubstr("again (stream, only in new: 0.500 s)")));
 }
 
+TEST(Compare, AStageOfSomeRunsIsShownByThoseThatHaveIt) {
+  const Comparison comparison = compare_runs(
+      {run_of("a", 1100, {{"x", "", 600}, {"again", "", 500}}), run_of("b", 601, {{"x", "", 601}})},
+      {run_of("c", 1200, {{"x", "", 700}, {"again", "", 500}}),
+       run_of("d", 1201, {{"x", "", 701}, {"again", "", 500}})},
+      {});
+  EXPECT_EQ(row_of(comparison, "again").base, 500);
+  EXPECT_TRUE(std::isnan(row_of(comparison, "again").difference));
+  EXPECT_THAT(caveats(comparison), testing::Contains(HasSubstr("again (stream, not in every run")));
+}
+
+TEST(Compare, OneRunOnASideHasAnIntervalAndNamesNothing) {
+  const Comparison comparison =
+      compare_runs({two_stages("a", 100, 900)}, {two_stages("b", 200, 900), two_stages("c", 201, 900)}, {});
+  EXPECT_TRUE(comparison.wall().interval.is_known());
+  EXPECT_EQ(comparison.wall().finding, Finding::unknown);
+  EXPECT_TRUE(comparison.causes.empty());
+  EXPECT_THAT(caveats(comparison)[0], HasSubstr("the spread of the other side is taken for both"));
+}
+
 TEST(Compare, RunsThatCannotReachAPValueAreToldHowManyCan) {
   EXPECT_TRUE(std::isnan(published_comparison().wall().rank_p));
   EXPECT_THAT(caveats(published_comparison())[1], testing::AllOf(HasSubstr("2 + 2 runs can reach is 0.333"),
