@@ -66,6 +66,8 @@ class Judge {
     sum_up();
     find_means();
     if (out_.steps < kVerdictSteps || means_.size() < 2) return std::move(out_);
+    // More lost than the step takes: the own times cannot be parts of it.
+    if (!(out_.lost_ms < out_.wall_ms)) return std::move(out_);
     add_culprits();
     if (out_.slowdown >= kBalanced || lately_slow()) name_somebody();
     if (!out_.held.has_value() || out_.held->slowdown < kBalanced) out_.kind = nobody();
@@ -116,7 +118,7 @@ class Judge {
     out_.mean_own_ms = mean / n;
     out_.lost_ms = out_.max_own_ms - out_.mean_own_ms;
     out_.slowdown = slowdown_of(out_.wall_ms, out_.lost_ms);
-    out_.counted_twice = out_.mean_own_ms > (1 + kRounding) * out_.wall_ms;
+    out_.counted_twice = !(out_.max_own_ms <= (1 + kRounding) * out_.wall_ms);
     out_.tentative = out_.steps < kTentativeSteps;
     if (with_sync == 0) return;
     out_.least_sync_ms = sync / static_cast<double>(with_sync);
@@ -276,6 +278,7 @@ class Judge {
       out_.kind = VerdictKind::one_rank;
     else
       out_.kind = held.group.has_value() ? VerdictKind::one_group : VerdictKind::several_ranks;
+    out_.tentative = held.steps < kTentativeSteps;
     out_.held = std::move(held);
   }
 
@@ -327,7 +330,8 @@ class Judge {
     // is it steadier than that of one rank.
     const double of_mean = split.group == nullptr ? 1 : std::sqrt(static_cast<double>(split.ranks.size()));
     const double noise = std::max(std::sqrt(squares / (n - 1)), noise_ms_ / of_mean);
-    const double r = std::max(autocorrelation_of(series), autocorrelation_);
+    const double r = series.size() < kFewSteps ? kAssumedCorrelation
+                                               : std::max(autocorrelation_of(series), autocorrelation_);
     return mean >= kNamedSigmas * noise / std::sqrt(effective_size(n, r));
   }
 
@@ -441,7 +445,7 @@ class Judge {
       double largest = 0;
       for (std::size_t i = 0; i < row.own->ranks.size(); ++i)
         if (row.own->own_ms[i] > largest && !contains(ranks, row.own->ranks[i])) largest = row.own->own_ms[i];
-      gain += row.max_own_ms - largest;
+      if (largest > 0) gain += row.max_own_ms - largest;  // else nobody else is there to compare with
     });
     return out_.wall_ms - gain / static_cast<double>(out_.steps);
   }

@@ -9,6 +9,9 @@ namespace laggard::core {
 
 /// The mean excess must be so many of its standard errors ...
 inline constexpr double kNamedSigmas = 5;
+/// (so few steps cannot tell how they correlate: much is assumed)
+inline constexpr std::size_t kFewSteps = 8;
+inline constexpr double kAssumedCorrelation = 0.8;
 /// ... and so many standard deviations away from the other ranks' means, where there are enough to tell.
 inline constexpr double kNamedApart = 4;
 inline constexpr std::size_t kEnoughToTellApart = 6;

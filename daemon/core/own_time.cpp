@@ -86,11 +86,11 @@ class StageScan {
       for (const std::size_t column : columns_)
         if (is_measured(stage, column)) valid_.push_back(times_.exclusive.at(stage, column));
       if (valid_.empty()) continue;
-      const double median = Middle(valid_).median();
+      const Middle middle(valid_);
       if (stages_[stage].kind == StageKind::sync)
-        add_sync(stage, median);
+        add_sync(stage, middle.median());
       else
-        add_own(stage, median);
+        add_own(stage, middle);
     }
     for (const double sync : sync_) {
       if (!is_valid(sync)) continue;
@@ -115,13 +115,15 @@ class StageScan {
     longest_sync_ms_ = std::max(longest_sync_ms_, median);
   }
 
-  void add_own(StageId stage, double median) {
+  void add_own(StageId stage, const Middle& middle) {
     double largest = 0;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       double own = out_.own_ms[i];
       if (is_measured(stage, columns_[i])) {
-        const double excess = times_.exclusive.at(stage, columns_[i]) - median;
-        own -= excess;
+        const double time = times_.exclusive.at(stage, columns_[i]);
+        own -= time - middle.median();
+        // All of it, where no other rank has the stage.
+        const double excess = valid_.size() == 1 ? time : time - middle.median_without(time);
         if (out_.stage[i] == kNoStage || excess > out_.stage_excess_ms[i]) {
           out_.stage[i] = stage;
           out_.stage_excess_ms[i] = single(excess);

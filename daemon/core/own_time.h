@@ -28,7 +28,7 @@ inline constexpr double kCulpritExcess = 0.01;
 struct OwnTimes {
   std::vector<Rank> ranks;  ///< those whose own time is known, ascending; all below in this order
   std::vector<float> own_ms;
-  std::vector<StageId> stage;          ///< with the largest excess over the ranks' median; kNoStage: none
+  std::vector<StageId> stage;  ///< with the largest excess over the other ranks' median; kNoStage: none
   std::vector<float> stage_excess_ms;  ///< that excess
   struct Recoverable {
     StageId stage = kNoStage;

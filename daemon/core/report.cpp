@@ -202,16 +202,16 @@ ReportBuilder::ReportBuilder(ReportBuilder&&) noexcept = default;
 void ReportBuilder::add(const StepRecords& records) {
   State& s = *state_;
   StepFacts facts = s.read(records);
-  StepBreakdown step = break_down(records, s.layouts, s.stages);
-  facts.max_own_ms = step.own.max;
-  facts.mean_own_ms = step.own.mean;
   if (facts.slowest_wall.has_value()) s.all_walls.push_back(*facts.slowest_wall);
   if (s.from().has_value() && facts.step < *s.from())
     ++s.left_out.before;
   else if (s.to().has_value() && facts.step > *s.to())
     ++s.left_out.after;
   else {
-    // What the verdict needs is much, so only of steps that may be in the window.
+    // A breakdown is work, and what the verdict needs of it is much: only of steps that may be in the window.
+    const StepBreakdown step = break_down(records, s.layouts, s.stages);
+    facts.max_own_ms = step.own.max;
+    facts.mean_own_ms = step.own.mean;
     if (!facts.aside) facts.own = own_of(step);
     s.steps.push_back(std::move(facts));
   }

@@ -65,11 +65,19 @@ StageTimes times_compared(const StageTimes& stream, const StageTimes& host, cons
       if (on_stream[up]) return true;
     return false;
   };
+  // A rank without any stream time is not known on that clock; its data loader alone would look fast.
+  std::vector<bool> has_stream(stream.inclusive.records());
+  for (StageId stage = 0; stage < stages.size(); ++stage)
+    for (std::size_t i = 0; i < has_stream.size(); ++i)
+      if (state_of(stream.inclusive.at(stage, i)) != ValueState::absent) has_stream[i] = true;
   StageTimes times = stream;
   for (StageId stage = 0; stage < stages.size(); ++stage) {
     if (stages[stage].kind != StageKind::input || overlaps_stream(stage)) continue;
-    std::ranges::copy(host.inclusive.row(stage), times.inclusive.row(stage).begin());
-    std::ranges::copy(host.exclusive.row(stage), times.exclusive.row(stage).begin());
+    for (std::size_t i = 0; i < has_stream.size(); ++i) {
+      if (!has_stream[i]) continue;
+      times.inclusive.at(stage, i) = host.inclusive.at(stage, i);
+      times.exclusive.at(stage, i) = host.exclusive.at(stage, i);
+    }
   }
   return times;
 }

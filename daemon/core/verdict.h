@@ -14,9 +14,10 @@
 namespace laggard::core {
 
 enum class VerdictKind : std::uint8_t {
-  unknown,        ///< nothing to judge by: under two ranks with own times, or under kVerdictSteps steps
-  balanced,       ///< an even job would gain less than 3 %
-  one_rank,       ///< the same rank makes the others wait
+  unknown,   ///< nothing to judge by: under two ranks with own times, or under kVerdictSteps steps, or own
+             ///< times that cannot be parts of the step
+  balanced,  ///< an even job would gain less than 3 %
+  one_rank,  ///< the same rank makes the others wait
   several_ranks,  ///< the same few ranks do, and have nothing in common
   one_group,      ///< they are one host, one value of a topology key, or neighbours
   rotating,       ///< another rank in every step, as with uneven data
@@ -88,7 +89,7 @@ struct Held {
 /// Times in ms.
 struct Verdict {
   VerdictKind kind = VerdictKind::unknown;
-  bool tentative = true;            ///< under kTentativeSteps steps
+  bool tentative = true;            ///< the verdict is over fewer steps than kTentativeSteps
   std::optional<Step> from, to;     ///< first and last step that was judged
   std::uint64_t steps = 0;          ///< judged: own times known, not aside
   std::uint64_t partial_steps = 0;  ///< of these, with a rank missing

@@ -79,15 +79,27 @@ std::string hidden_text(const Verdict& verdict, const StageTable& stages) {
          ", where a late rank cannot be told from the ones that wait";
 }
 
+std::string counted_twice_text(const Verdict& verdict) {
+  return "own times add up to " + duration(verdict.max_own_ms) + " of a step of " +
+         duration(verdict.wall_ms) +
+         ", so some stages contain others and are counted twice (stage_parents or a profile say how they "
+         "nest)";
+}
+
+std::string no_verdict_text(const Verdict& verdict) {
+  if (verdict.ranks < 2) return "no verdict: own times of two ranks are needed";
+  if (verdict.steps >= kVerdictSteps) return "no verdict: " + counted_twice_text(verdict);
+  return "no verdict yet: " + std::to_string(verdict.steps) + " of " + std::to_string(kVerdictSteps) +
+         " steps";
+}
+
 }  // namespace
 
 std::string sentence_of(const Verdict& verdict, const StageTable& stages, const Placement& placement) {
   std::string text;
   switch (verdict.kind) {
     case VerdictKind::unknown:
-      return verdict.ranks < 2 ? "no verdict: own times of two ranks are needed"
-                               : "no verdict yet: " + std::to_string(verdict.steps) + " of " +
-                                     std::to_string(kVerdictSteps) + " steps";
+      return no_verdict_text(verdict);
     case VerdictKind::balanced:
       text = "balanced: uneven ranks cost " + cost_text(verdict);
       break;
@@ -103,12 +115,9 @@ std::string sentence_of(const Verdict& verdict, const StageTable& stages, const 
       text = held_text(verdict, stages, placement);
       break;
   }
-  if (verdict.counted_twice)
-    text += "; beware: own times add up to " + duration(verdict.mean_own_ms) + " of a step of " +
-            duration(verdict.wall_ms) +
-            ", so some stages contain others and are counted twice (stage_parents or a profile say how they "
-            "nest)";
-  if (verdict.tentative) text += " (tentative: " + std::to_string(verdict.steps) + " steps)";
+  if (verdict.counted_twice) text += "; beware: " + counted_twice_text(verdict);
+  const std::uint64_t steps = verdict.held.has_value() ? verdict.held->steps : verdict.steps;
+  if (verdict.tentative) text += " (tentative: " + std::to_string(steps) + " steps)";
   return text;
 }
 

@@ -21,7 +21,7 @@ struct StepOwn {
 };
 
 /// Own times of the newest steps, and the verdict over them. Adding a step costs O(ranks), judging
-/// O(ranks log ranks) and the steps of the ranks found; neither goes through the whole window.
+/// O(steps + ranks log ranks), and for groups of ranks that were found O(steps x ranks).
 class VerdictWindow {
  public:
   struct Size {

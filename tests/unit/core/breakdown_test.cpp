@@ -236,5 +236,16 @@ TEST_F(Breakdown, InputThatOnlyTheHostTimedIsOwnTime) {
   EXPECT_FALSE(of({record(0, 50, 400), record(1, 50, 400), record(2, 350, 100)}).culprit.has_value());
 }
 
+TEST_F(Breakdown, ARankWithoutStreamTimesIsNotFastForIt) {
+  stages.set_kind(stages.intern("load"), StageKind::input, Knowledge::records);
+  const StepBreakdown step =
+      of({{.rank = 0, .step = 1, .wall_ms = 500, .stream = {{"forward", 400}}, .host = {{"load", 10}}},
+          {.rank = 1, .step = 1, .wall_ms = 500, .stream = {{"forward", 400}}, .host = {{"load", 10}}},
+          {.rank = 2, .step = 1, .wall_ms = 500, .stream = {}, .host = {{"forward", 400}, {"load", 10}}}});
+  EXPECT_EQ(step.own.present, 2U);
+  EXPECT_DOUBLE_EQ(step.own.min, 410);
+  EXPECT_FALSE(step.culprit.has_value());
+}
+
 }  // namespace
 }  // namespace laggard::core

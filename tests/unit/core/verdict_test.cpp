@@ -70,6 +70,7 @@ TEST_F(VerdictOf, OfTwoRanksTheOtherIsTheMeasure) {
   ASSERT_TRUE(verdict.held.has_value());
   EXPECT_THAT(verdict.held->ranks, ElementsAre(1));
   EXPECT_DOUBLE_EQ(verdict.held->excess_ms, 30);
+  EXPECT_DOUBLE_EQ(verdict.held->stage_excess_ms, 30);
 }
 
 TEST_F(VerdictOf, FewStepsMakeItTentativeAndVeryFewNone) {
@@ -229,6 +230,30 @@ TEST_F(VerdictOf, SaysWhenStagesAreCountedTwice) {
   EXPECT_THAT(sentence(judge()), HasSubstr("own times add up to 205 ms of a step of 110 ms"));
 }
 
+// Own 500 in steps of 300: whatever these stages are, they are no parts of the step.
+TEST_F(VerdictOf, MoreLostThanTheStepTakesIsNoVerdict) {
+  for (Step number = 1; number <= 20; ++number) {
+    StepOwn impossible = step(number, {50, 50, 50, 500});
+    impossible.wall_ms = 300;
+    window.put(impossible);
+  }
+  EXPECT_EQ(judge().kind, VerdictKind::unknown);
+  EXPECT_TRUE(judge().counted_twice);
+  EXPECT_THAT(sentence(judge()), HasSubstr("no verdict: own times add up to 500 ms of a step of 300 ms"));
+}
+
+// Ranks 4 to 7 are gone in the later steps: nobody is left there to be as fast as.
+TEST_F(VerdictOf, AGroupAloneGainsNothing) {
+  placement = Placement({{0, "a", {}}, {1, "a", {}}, {2, "b", {}}, {3, "b", {}}, {4, "b", {}}, {5, "b", {}}});
+  for (Step number = 1; number <= 20; ++number) window.put(step(number, {140, 140, 100, 100, 100, 100}));
+  for (Step number = 21; number <= 24; ++number) window.put(step(number, {140, 140}));
+  const Verdict verdict = judge();
+  ASSERT_TRUE(verdict.held.has_value() && verdict.held->group.has_value());
+  const auto group = std::ranges::find(verdict.what_if, WhatIf::Of::group, &WhatIf::of);
+  ASSERT_NE(group, verdict.what_if.end());
+  EXPECT_NEAR(group->wall_ms, 150 - 40.0 * 20 / 24, 1e-9);
+}
+
 TEST_F(VerdictOf, AStepTakenAgainReplacesWhatItWas) {
   for (Step number = 1; number <= 20; ++number) window.put(step(number, {100, 100, 160}));
   for (Step number = 1; number <= 20; ++number) window.put(step(number, {100, 100, 100}));
@@ -286,6 +311,20 @@ TEST_F(VerdictOf, MoreStepsThanMayBeKeptGo) {
 
 using test::Trouble;
 
+// Noise that goes on from step to step looks like a slow rank where there are few steps.
+TEST(Verdict, AFewNoisyStepsAccuseNobody) {
+  int accused = 0;
+  for (const std::uint32_t ranks : {2U, 4U, 8U})
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+      test::LabelledJob job({.ranks = ranks, .noise = 0.05, .autocorrelation = 0.8, .seed = seed});
+      VerdictWindow window({});
+      for (Step number = 1; number <= 7; ++number)
+        window.put(own_of(break_down(job.step(number), job.layouts(), job.stages())));
+      accused += window.judge(job.placement()).held.has_value() ? 1 : 0;
+    }
+  EXPECT_LE(accused, 6);  // of 600
+}
+
 Verdict judge_job(const test::JobSpec& spec, test::LabelledJob& job) {
   VerdictWindow window({});
   for (Step number = 1; number <= spec.steps; ++number) {
@@ -314,6 +353,7 @@ TEST(Verdict, TheGuiltyAreNamed) {
       const Verdict verdict = judge_job(spec, job);
       ASSERT_TRUE(verdict.held.has_value()) << name_of(trouble) << " seed " << seed;
       EXPECT_EQ(verdict.held->ranks, job.guilty()) << name_of(trouble) << " seed " << seed;
+      ASSERT_LT(verdict.held->stage, job.stages().size());
       EXPECT_EQ(job.stages()[verdict.held->stage].name, job.guilty_stage());
       if (job.turned().has_value()) {
         EXPECT_NEAR(static_cast<double>(verdict.held->since.value_or(0)), static_cast<double>(*job.turned()),
