@@ -173,7 +173,9 @@ void Attempt::learn_stages(const std::map<std::string, std::string>& parents,
     else if (id != kNoStage)
       stages_.set_kind(id, *known, from);
   }
-  if (!std::ranges::equal(before, stages_.all())) verdict_.clear();
+  if (std::ranges::equal(before, stages_.all())) return;
+  verdict_.clear();
+  settle_all(now);
 }
 
 void Attempt::warn(std::string sentence) {

@@ -181,15 +181,15 @@ void Attempt::restored(std::size_t& cells) {
   restore_verdict(cells);
 }
 
-// What the live verdict was over before the collector was stopped. Nobody asks it of an attempt that is over.
+// What the live verdict was over before the collector was stopped, as far as the history reaches.
 void Attempt::restore_verdict(std::size_t& cells) {
   const std::size_t ranks = std::max<std::size_t>(rank_counts_.expected, 1);
-  const std::size_t wanted = std::min({history_.size(), kLiveSteps + kWarmUpSteps, cells / ranks});
-  if (!any_live() || wanted == 0) return;
+  const std::size_t wanted = any_live() ? std::min(history_.size(), cells / ranks) : 0;
   cells -= wanted * ranks;
   std::uint64_t settled = 0;
   for (const auto& [state, n] : steps_by_state_) settled += n;
-  if (settled > wanted) verdict_.is_warm();
+  verdict_.came_before(settled - std::min<std::uint64_t>(settled, wanted));
+  if (!any_live()) return verdict_.was_over();
   for (auto point = std::prev(history_.end(), static_cast<std::ptrdiff_t>(wanted)); point != history_.end();
        ++point) {
     std::optional<StoredStep> stored;

@@ -166,6 +166,7 @@ void Attempt::tick(UnixMs now) {
     OpenStep& step = steps_.at(*it++);  // settle() may take it out of open_
     settle(step, now);
   }
+  if (!any_live() && now - row_.last_received > options_.lost_after_ms) verdict_.rest(stages_);
 }
 
 std::shared_ptr<const StepView> Attempt::step_view(const OpenStep& step) const {

@@ -46,6 +46,49 @@ std::pair<std::size_t, double> best_split(std::span<const double> values) {
   return best;
 }
 
+struct Stretch {
+  std::size_t begin = 0, end = 0;
+  double explained = 0;  // sum of squares
+};
+
+// The stretch whose mean and that of the rest explain most.
+Stretch best_stretch(std::span<const double> values, std::size_t first_end) {
+  const std::size_t size = values.size();
+  const auto n = static_cast<double>(size);
+  const double mean = average_of(values);
+  std::vector<double> sums{0};  // of the values before each index, less the mean
+  sums.reserve(size + 1);
+  for (const double value : values) sums.push_back(sums.back() + value - mean);
+  Stretch best;
+  for (std::size_t end = std::max(first_end, 2 * kChangeMargin); end + kChangeMargin <= size; ++end)
+    for (std::size_t begin = kChangeMargin; begin + kChangeMargin <= end; ++begin) {
+      const auto inside = static_cast<double>(end - begin);
+      const double sum = sums[end] - sums[begin];
+      const double explained = sum * sum * n / (inside * (n - inside));
+      if (explained > best.explained) best = {begin, end, explained};
+    }
+  return best;
+}
+
+// The variance of what is left of the values when those from `begin` to `end` have one mean and the others
+// another one, times what its autocorrelation adds to the variance of a mean.
+double variance_of_mean(std::span<const double> values, std::size_t begin, std::size_t end) {
+  const auto is_inside = [&](std::size_t i) { return i >= begin && i < end; };
+  double inside = 0, outside = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) (is_inside(i) ? inside : outside) += values[i];
+  inside /= static_cast<double>(end - begin);
+  outside /= static_cast<double>(values.size() - (end - begin));
+  std::vector<double> rest;
+  rest.reserve(values.size());
+  double squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    rest.push_back(values[i] - (is_inside(i) ? inside : outside));
+    squares += rest.back() * rest.back();
+  }
+  const auto n = static_cast<double>(values.size());
+  return squares / (n - 2) * n / effective_size(n, autocorrelation_of(rest));
+}
+
 }  // namespace
 
 double effective_size(double n, double autocorrelation) {
@@ -73,18 +116,24 @@ std::optional<ChangePoint> find_change(std::span<const double> series) {
   pull_in_outliers(values);
   const auto [at, explained] = best_split(values);
   if (explained == 0) return std::nullopt;
-  const double before = average_of(std::span(values).first(at)),
-               after = average_of(std::span(values).subspan(at));
-  double squares = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] -= i < at ? before : after;
-    squares += values[i] * values[i];
-  }
-  const auto n = static_cast<double>(values.size());
-  const double variance = squares / (n - 2);
-  const double inflation = n / effective_size(n, autocorrelation_of(values));
-  if (explained <= kChangeEvidence * variance * inflation) return std::nullopt;
+  if (explained <= kChangeEvidence * variance_of_mean(values, at, values.size())) return std::nullopt;
   return ChangePoint{at, average_of(series.first(at)), average_of(series.subspan(at))};
+}
+
+std::optional<Episode> find_episode(std::span<const double> series, std::size_t first_end) {
+  if (series.size() < 3 * kChangeMargin) return std::nullopt;
+  std::vector<double> values(series.begin(), series.end());
+  pull_in_outliers(values);
+  const Stretch best = best_stretch(values, first_end);
+  if (best.explained == 0) return std::nullopt;
+  const double by_one_change = best_split(values).second;
+  if (best.explained - by_one_change <= kChangeEvidence * variance_of_mean(values, best.begin, best.end))
+    return std::nullopt;
+  const auto inside = series.subspan(best.begin, best.end - best.begin);
+  const double sum = average_of(inside) * static_cast<double>(inside.size());
+  const double all = average_of(series) * static_cast<double>(series.size());
+  return Episode{best.begin, best.end, average_of(inside),
+                 (all - sum) / static_cast<double>(series.size() - inside.size())};
 }
 
 }  // namespace laggard::core

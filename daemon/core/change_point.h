@@ -12,11 +12,22 @@ struct ChangePoint {
   double before = 0, after = 0;
 };
 
+/// A level that lasted for a while.
+struct Episode {
+  std::size_t begin = 0, end = 0;  ///< indices of its first value, and of the first one after it
+  double inside = 0, outside = 0;
+};
+
 /// The one change of level that explains most of a series: least squares over all splits that leave
 /// kChangeMargin values on either side, taken for real when it explains kChangeEvidence times the variance
 /// of a mean that the residuals have, their first-order autocorrelation taken into account. Single outliers
 /// are pulled in to four robust standard deviations before. The rate of false alarms is in docs/verdict.md.
 std::optional<ChangePoint> find_change(std::span<const double> series);
+
+/// The one stretch whose level differs most from the rest, found in the same way; it leaves kChangeMargin
+/// values on either side and has as many. Nothing when one change of level explains the series about as well.
+/// Only stretches that end at `first_end` or later are looked at.
+std::optional<Episode> find_episode(std::span<const double> series, std::size_t first_end);
 
 inline constexpr std::size_t kChangeMargin = 5;
 inline constexpr double kChangeEvidence = 16;

@@ -7,29 +7,27 @@
 
 namespace laggard::core {
 
-/// The mean excess must be so many of its standard errors ...
+/// The mean excess must be so many of its standard errors.
 inline constexpr double kNamedSigmas = 5;
-/// (so few steps cannot tell how they correlate: much is assumed)
-inline constexpr std::size_t kFewSteps = 8;
-inline constexpr double kAssumedCorrelation = 0.8;
-/// ... and so many standard deviations away from the other ranks' means, where there are enough to tell.
-inline constexpr double kNamedApart = 4;
-inline constexpr std::size_t kEnoughToTellApart = 6;
+/// From so many ranks on, their noise is known well enough.
+inline constexpr std::size_t kEnoughToKnowNoise = 4;
 /// Of the steps, so many have to have a named rank for their culprit: a single rank, and several or a group.
 inline constexpr double kNamedShare = 0.10, kNamedShareOfGroup = 0.5;
+/// Those that stand apart less than others of their kind vary must be the culprits in so many steps.
+inline constexpr double kNamedShareAlone = 0.8;
 /// A single rank must be the culprit so many times as often as any other.
 inline constexpr double kNamedLead = 3;
-/// A group fits about as well as the best choice of ranks.
-inline constexpr double kGroupFit = 2;
-/// So many neighbours that are slow together are a group though nothing says so.
-inline constexpr std::size_t kNeighbours = 3;
-/// Sync stages can hide a late rank when even the rank that waits least spends so much of the step in them,
-/// or when they differ between the ranks by more than a balanced job's own times do.
-inline constexpr double kHidingSync = 0.25;
-
-/// What would gain less of the step than this is no what-if.
-inline constexpr double kWorthListing = 0.001;
+/// When those that stand apart most cannot be named, the next are looked at: so many choices in all.
+inline constexpr std::size_t kChoices = 4;
+/// Of ranks that stand apart, those are meant that fall short of the slowest one's excess by no more than
+/// this part of it and so many standard errors: the others are slow too, but nobody waits for them.
+inline constexpr double kHoldsWithin = 0.2, kHoldsWithinErrors = 2;
 /// Own times on two clocks may add up to a little more than the wall.
 inline constexpr double kRounding = 0.01;
+
+/// The verdict over the rows from `begin` on; `sums` are those of these rows. Rows before are looked at for
+/// the step since when alone.
+Verdict judge(const OwnRows& rows, OwnRows::const_iterator begin,
+              const std::vector<VerdictWindow::Sums>& sums, const Placement& placement);
 
 }  // namespace laggard::core

@@ -9,7 +9,7 @@ Placement::Place place_of(Rank rank, const Settings& settings, const std::string
 void LiveVerdict::learn(Rank rank, const Settings& settings, const std::string& agent_host) {
   places_[rank] = place_of(rank, settings, agent_host);
   placement_.reset();
-  view_.reset();
+  if (!resting_) view_.reset();
   if (settings.first_step.has_value()) first_step_ = settings.first_step;
   if (settings.last_step.has_value()) last_step_ = settings.last_step;
 }
@@ -21,21 +21,24 @@ bool LiveVerdict::in_window(Step step) const {
 void LiveVerdict::put(const StepView& view) {
   const Step step = view.breakdown.step;
   if (!in_window(step)) return;
-  if (view.breakdown.aside) return drop(step);
   view_.reset();
-  if (!warm_ && !first_step_.has_value() && !last_step_.has_value()) {
-    warm_up_.insert(step);
-    if (warm_up_.size() > kWarmUpSteps) {
-      // Until now the first steps were all there was to judge by.
-      warm_up_.erase(std::prev(warm_up_.end()));
-      for (const Step early : warm_up_) window_.drop(early);
-      warm_ = true;
-    }
-  }
-  if (warm_ && warm_up_.contains(step)) return;
+  if (!first_step_.has_value() && !last_step_.has_value()) warm_up(step);
+  if (view.breakdown.aside || (warm_ && warm_up_.contains(step))) return drop(step);
+  was_over_ = resting_ = false;
   StepOwn own = own_of(view.breakdown);
   own.partial = view.state == StepState::partial;
   window_.put(own);
+}
+
+void LiveVerdict::warm_up(Step step) {
+  if (warm_) return;
+  if (before_ + warm_up_.size() < kWarmUpSteps || warm_up_.contains(step)) {
+    warm_up_.insert(step);
+    return;
+  }
+  // Until now the first steps were all there was to judge by.
+  for (const Step early : warm_up_) window_.drop(early);
+  warm_ = true;
 }
 
 void LiveVerdict::drop(Step step) {
@@ -48,6 +51,14 @@ void LiveVerdict::clear() {
   window_ = VerdictWindow({.judged = kLiveSteps, .kept = kLiveStepsKept, .cells = kLiveCells});
 }
 
+void LiveVerdict::rest(const StageTable& stages) {
+  if (window_.size() == 0) return;
+  const auto last = view(stages);
+  clear();
+  view_ = last;
+  resting_ = true;
+}
+
 std::shared_ptr<const VerdictView> LiveVerdict::view(const StageTable& stages) {
   if (view_ != nullptr) return view_;
   if (!placement_.has_value()) {
@@ -57,7 +68,10 @@ std::shared_ptr<const VerdictView> LiveVerdict::view(const StageTable& stages) {
   }
   auto view = std::make_shared<VerdictView>();
   view->verdict = window_.judge(*placement_);
-  view->sentence = sentence_of(view->verdict, stages, *placement_);
+  view->sentence = was_over_
+                       ? "no verdict kept: the run was over when this collector started; laggard verdict "
+                         "makes it from what is stored"
+                       : sentence_of(view->verdict, stages, *placement_);
   view_ = view;
   return view_;
 }

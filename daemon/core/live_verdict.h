@@ -14,7 +14,7 @@
 namespace laggard::core {
 
 /// The steps that the live verdict is over, further ones in which it looks for the step since when, and how
-/// many own times may be kept for that.
+/// many own times may be kept: with more ranks there are fewer steps, down to kTentativeSteps.
 inline constexpr std::size_t kLiveSteps = 100, kLiveStepsKept = 1000, kLiveCells = std::size_t{1} << 20;
 /// Without a configured window, this many steps at the start are taken for warm-up.
 inline constexpr std::size_t kWarmUpSteps = 10;
@@ -33,21 +33,28 @@ class LiveVerdict {
   void drop(Step step);
   /// Stages are understood in another way: what was put has to be put again.
   void clear();
-  /// What is put from here on is not the attempt's beginning.
-  void is_warm() { warm_ = true; }
+  /// So many of the attempt's steps came before those that are put from here on.
+  void came_before(std::uint64_t steps) { before_ = steps; }
+  /// Nobody is asked about the attempt any more: makes the verdict a last time and lets go of the own times.
+  void rest(const StageTable& stages);
+  /// The attempt was over before this collector started, so its steps are only in storage.
+  void was_over() { was_over_ = true; }
 
   /// The verdict, made again when anything has changed.
   std::shared_ptr<const VerdictView> view(const StageTable& stages);
 
  private:
   bool in_window(Step step) const;
+  void warm_up(Step step);
 
   VerdictWindow window_;
   std::map<Rank, Placement::Place> places_;
   std::optional<Placement> placement_;  // of places_; made when it is asked for
   std::optional<Step> first_step_, last_step_;
-  std::set<Step> warm_up_;
+  std::uint64_t before_ = 0;
+  std::set<Step> warm_up_;  // steps that were put while before_ and they were kWarmUpSteps or fewer
   bool warm_ = false;
+  bool was_over_ = false, resting_ = false;
   std::shared_ptr<const VerdictView> view_;  // null when it is stale
 };
 

@@ -77,13 +77,18 @@ struct Held {
   std::optional<RankGroup> group;  ///< when they are one
   std::optional<Step> since;       ///< they turned slow at this step
   std::optional<Step> until;       ///< they are slow no longer from this step on
-  std::uint64_t steps = 0;         ///< that the means are over
+  std::uint64_t steps = 0;         ///< judged in that time; means are over those in which the ranks are
   double excess_ms = 0;            ///< own time less that of the other ranks (their median; of a group: mean)
   double share = 0;                ///< of the steps, those whose culprit is one of them
-  StageId stage = kNoStage;        ///< where most of the excess is
-  double stage_excess_ms = 0;      ///< in this stage, over the median of all ranks
-  double wall_ms = 0;              ///< the mean step over those steps
-  double slowdown = 1;             ///< S over those steps
+  StageId stage = kNoStage;        ///< in which they exceed the other ranks most
+  /// Over the other ranks' median, counting the steps in which a rank exceeds them most in another stage as
+  /// 0: it is at least so much.
+  double stage_excess_ms = 0;
+  double wall_ms = 0;   ///< the mean step over those steps
+  double slowdown = 1;  ///< S over those steps
+
+  /// Whether the stage explains at least half of the excess.
+  bool is_one_stage() const { return stage != kNoStage && 2 * stage_excess_ms >= excess_ms; }
 };
 
 /// Times in ms.
@@ -114,6 +119,9 @@ inline constexpr std::uint64_t kVerdictSteps = 3;
 inline constexpr std::uint64_t kTentativeSteps = 20;
 /// A job whose S is below is balanced.
 inline constexpr double kBalanced = 1.03;
+/// Sync stages can hide a late rank when even the rank that waits least spends so much of the step in them,
+/// or when they differ between the ranks by more than own times account for, kBalanced taken as the measure.
+inline constexpr double kHidingSync = 0.25;
 
 /// The verdict in one sentence.
 std::string sentence_of(const Verdict& verdict, const StageTable& stages, const Placement& placement);

@@ -57,14 +57,15 @@ std::string held_text(const Verdict& verdict, const StageTable& stages, const Pl
     text += " " + verb + " most steps back";
   else
     text += " " + verb + " steps back";
-  if (held.since.has_value()) text += " since step " + std::to_string(*held.since);
+  if (held.since.has_value())
+    text += (held.until.has_value() ? " from step " : " since step ") + std::to_string(*held.since);
   if (held.until.has_value()) text += " until step " + std::to_string(*held.until);
-  const bool by_stage = held.stage != kNoStage;
+  const bool by_stage = held.is_one_stage();
   const double excess = by_stage ? held.stage_excess_ms : held.excess_ms;
   text += ": " + (by_stage ? stage_text(held.stage, stages) : std::string("own time")) + " +" +
-          duration(excess) + " of " + duration(held.wall_ms) + " (" + percent(excess / held.wall_ms) + "); " +
-          percent(held.share) + " of " + std::to_string(held.steps) + " steps";
-  return text;
+          duration(excess) + " of " + duration(held.wall_ms) + " (" + percent(excess / held.wall_ms) + ")";
+  if (!by_stage && held.stage != kNoStage) text += ", above all in " + stage_text(held.stage, stages);
+  return text + "; " + percent(held.share) + " of " + std::to_string(held.steps) + " steps";
 }
 
 std::string cost_text(const Verdict& verdict) {
@@ -72,11 +73,34 @@ std::string cost_text(const Verdict& verdict) {
          fixed(verdict.slowdown, 3) + ")";
 }
 
-std::string hidden_text(const Verdict& verdict, const StageTable& stages) {
-  return "nobody can be named: own times are even, and of each step at least " +
-         duration(verdict.least_sync_ms) + " (" + percent(verdict.least_sync_ms / verdict.wall_ms) +
-         ") is inside sync stages, above all " + stage_text(verdict.longest_sync, stages) +
+std::string sync_text(const Verdict& verdict, const StageTable& stages) {
+  return "of each step at least " + duration(verdict.least_sync_ms) + " (" +
+         percent(verdict.least_sync_ms / verdict.wall_ms) + ") is inside sync stages, above all " +
+         stage_text(verdict.longest_sync, stages) +
          ", where a late rank cannot be told from the ones that wait";
+}
+
+std::string hidden_text(const Verdict& verdict, const StageTable& stages) {
+  const std::string seen =
+      verdict.slowdown < kBalanced ? "own times are even" : "uneven own times cost " + cost_text(verdict);
+  return "nobody can be named: " + seen + ", and " + sync_text(verdict, stages);
+}
+
+// Also said beside what is seen, where sync stages are long.
+std::string sync_note(const Verdict& verdict, const StageTable& stages) {
+  const bool is_long =
+      is_valid(verdict.least_sync_ms) && verdict.least_sync_ms >= kHidingSync * verdict.wall_ms;
+  return is_long ? "; " + sync_text(verdict, stages) : "";
+}
+
+std::string rotating_text(const Verdict& verdict) {
+  if (verdict.culprits.empty() || verdict.culprits.front().share <= 0.5)
+    return "no rank stands out: the slowest changes from step to step and costs " + cost_text(verdict);
+  const CulpritShare& first = verdict.culprits.front();
+  return "nobody is named: rank " + std::to_string(first.rank) + " is the slowest in " +
+         percent(first.share) +
+         " of the steps, but is not slower than the others by more than they vary; uneven ranks cost " +
+         cost_text(verdict);
 }
 
 std::string counted_twice_text(const Verdict& verdict) {
@@ -87,7 +111,7 @@ std::string counted_twice_text(const Verdict& verdict) {
 }
 
 std::string no_verdict_text(const Verdict& verdict) {
-  if (verdict.ranks < 2) return "no verdict: own times of two ranks are needed";
+  if (verdict.ranks < 2) return "no verdict yet: no step with own times of two ranks";
   if (verdict.steps >= kVerdictSteps) return "no verdict: " + counted_twice_text(verdict);
   return "no verdict yet: " + std::to_string(verdict.steps) + " of " + std::to_string(kVerdictSteps) +
          " steps";
@@ -104,7 +128,7 @@ std::string sentence_of(const Verdict& verdict, const StageTable& stages, const 
       text = "balanced: uneven ranks cost " + cost_text(verdict);
       break;
     case VerdictKind::rotating:
-      text = "no rank stands out: the slowest changes from step to step and costs " + cost_text(verdict);
+      text = rotating_text(verdict) + sync_note(verdict, stages);
       break;
     case VerdictKind::inside_sync:
       text = hidden_text(verdict, stages);

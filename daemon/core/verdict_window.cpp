@@ -1,13 +1,37 @@
 #include "daemon/core/verdict_window.h"
 
-#include <algorithm>
 #include <numeric>
+
+#include "daemon/core/judge.h"
 
 namespace laggard::core {
 
-double VerdictWindow::Row::excess(std::size_t i) const {
+double OwnRow::excess(std::size_t i) const {
   const double mine = own->own_ms[i];
   return mine - middle.median_without(mine);
+}
+
+std::optional<double> OwnRow::excess_of(const std::vector<Rank>& ranks) const {
+  double sum = 0;
+  std::size_t present = 0, last = 0;
+  each_of(ranks, [&](std::size_t i) {
+    sum += own->own_ms[i];
+    ++present;
+    last = i;
+  });
+  const std::size_t all = own->ranks.size(), others = all - present;
+  if (present == 0 || others == 0) return std::nullopt;
+  if (ranks.size() == 1) return excess(last);
+  const double rest = mean_own_ms * static_cast<double>(all) - sum;
+  return sum / static_cast<double>(present) - rest / static_cast<double>(others);
+}
+
+double OwnRow::largest_without(const std::vector<Rank>& ranks) const {
+  double largest = 0;
+  for (std::size_t i = 0; i < own->ranks.size(); ++i)
+    if (own->own_ms[i] > largest && !std::ranges::binary_search(ranks, own->ranks[i]))
+      largest = own->own_ms[i];
+  return largest;
 }
 
 void VerdictWindow::put(const StepOwn& step) {
@@ -15,7 +39,7 @@ void VerdictWindow::put(const StepOwn& step) {
   if (own == nullptr || own->ranks.size() < 2 || !is_valid(step.wall_ms)) return drop(step.step);
   std::vector<double> values(own->own_ms.begin(), own->own_ms.end());
   const auto largest = std::ranges::max_element(own->own_ms);
-  Row row{
+  OwnRow row{
       .own = step.own,
       .wall_ms = step.wall_ms,
       .partial = step.partial,
@@ -50,27 +74,36 @@ void VerdictWindow::drop(Step step) {
   stale_ = true;
 }
 
-// Never takes a judged step, so the sums stay as they are.
 void VerdictWindow::trim() {
-  if (size_.judged == 0) return;
-  const auto too_many = [&] {
-    return rows_.size() > size_.judged &&
-           (rows_.size() > size_.kept || (size_.cells != 0 && cells_ > size_.cells));
-  };
-  while (too_many()) {
-    cells_ -= rows_.begin()->second.own->ranks.size();
-    rows_.erase(rows_.begin());
-  }
+  while (size_.kept != 0 && rows_.size() > std::max(size_.kept, size_.judged)) forget_first();
+  while (size_.cells != 0 && cells_ > size_.cells && rows_.size() > kTentativeSteps) forget_first();
 }
 
-VerdictWindow::Rows::const_iterator VerdictWindow::judged_begin() const {
+void VerdictWindow::forget_first() {
+  const auto first = rows_.begin();
+  if (first == judged_begin() && !stale_) add(first->second, -1);
+  cells_ -= first->second.own->ranks.size();
+  rows_.erase(first);
+}
+
+OwnRows::const_iterator VerdictWindow::judged_begin() const {
   if (size_.judged == 0 || rows_.size() <= size_.judged) return rows_.begin();
   return std::prev(rows_.end(), static_cast<std::ptrdiff_t>(size_.judged));
 }
 
+const std::vector<VerdictWindow::Sums>& VerdictWindow::sums() const {
+  if (stale_) rebuild();
+  return sums_;
+}
+
+Verdict VerdictWindow::judge(const Placement& placement) const {
+  return core::judge(rows_, judged_begin(), sums(), placement);
+}
+
 // Adds a row to the sums, or takes it away again.
-void VerdictWindow::add(const Row& row, double sign) const {
+void VerdictWindow::add(const OwnRow& row, double sign) const {
   const std::vector<Rank>& ranks = row.own->ranks;
+  const double bound = row.middle.median();
   auto at = sums_.begin();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (at == sums_.end() || at->rank != ranks[i]) {
@@ -78,10 +111,11 @@ void VerdictWindow::add(const Row& row, double sign) const {
                             [](const Sums& sums, Rank rank) { return sums.rank < rank; });
       if (at == sums_.end() || at->rank != ranks[i]) at = sums_.insert(at, {.rank = ranks[i]});
     }
-    const double excess = row.excess(i);
+    const double excess = row.excess(i), bounded = bound > 0 ? std::clamp(excess, -bound, bound) : excess;
     at->steps = sign > 0 ? at->steps + 1 : at->steps - 1;
     at->excess += sign * excess;
-    at->squares += sign * excess * excess;
+    at->bounded += sign * bounded;
+    at->bounded_squares += sign * bounded * bounded;
     ++at;
   }
 }

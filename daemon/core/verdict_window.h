@@ -1,6 +1,7 @@
 // The steps that a verdict is over.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,14 +21,46 @@ struct StepOwn {
   bool partial = false;  ///< a rank is missing
 };
 
+/// One step of a window.
+struct OwnRow {
+  std::shared_ptr<const OwnTimes> own;
+  double wall_ms = 0;
+  bool partial = false;
+  std::optional<Rank> culprit;
+  double max_own_ms = 0, mean_own_ms = 0, min_own_ms = 0;
+  Rank max_rank = 0;         ///< the lowest on a tie
+  double second_own_ms = 0;  ///< the largest of the other ranks
+  Middle middle;             ///< of the own times
+
+  /// Of own->ranks[i], over the median of the others.
+  double excess(std::size_t i) const;
+  /// Mean excess of some ranks (ascending): of one over the median of the others, of several over their mean.
+  /// Nothing when none of them, or none of the others, is in the row.
+  std::optional<double> excess_of(const std::vector<Rank>& ranks) const;
+  /// The largest own time of ranks other than these; 0 when there is none.
+  double largest_without(const std::vector<Rank>& ranks) const;
+  /// Visits the places in the row of those of the ranks, ascending, that are in it.
+  template <typename Visit>
+  void each_of(const std::vector<Rank>& ranks, const Visit& visit) const {
+    auto at = own->ranks.begin();
+    for (const Rank rank : ranks) {
+      at = std::lower_bound(at, own->ranks.end(), rank);
+      if (at == own->ranks.end()) return;
+      if (*at == rank) visit(static_cast<std::size_t>(at - own->ranks.begin()));
+    }
+  }
+};
+using OwnRows = std::map<Step, OwnRow>;
+
 /// Own times of the newest steps, and the verdict over them. Adding a step costs O(ranks), judging
-/// O(steps + ranks log ranks), and for groups of ranks that were found O(steps x ranks).
+/// O(steps + ranks log ranks), and for each choice of ranks that is looked at O(steps x these ranks).
 class VerdictWindow {
  public:
   struct Size {
     std::size_t judged = 0;  ///< the newest steps, which the verdict is over; 0: all
     std::size_t kept = 0;    ///< more of them, in which the step since when is looked for; 0: all
-    std::size_t cells = 0;   ///< ranks x steps that may be kept beyond `judged` steps; 0: any number
+    /// Ranks x steps that may be kept beyond kTentativeSteps steps, which are always kept; 0: any number.
+    std::size_t cells = 0;
   };
   explicit VerdictWindow(Size size) : size_(size) {}
 
@@ -39,34 +72,27 @@ class VerdictWindow {
 
   Verdict judge(const Placement& placement) const;
 
- private:
-  friend class Judge;
-  struct Row {
-    std::shared_ptr<const OwnTimes> own;
-    double wall_ms = 0;
-    bool partial = false;
-    std::optional<Rank> culprit;
-    double max_own_ms = 0, mean_own_ms = 0, min_own_ms = 0;
-    Rank max_rank = 0;                   // the lowest on a tie
-    double second_own_ms = 0;            // the largest of the other ranks
-    Middle middle;                       // of the own times
-    double excess(std::size_t i) const;  // of own->ranks[i], over the median of the others
-  };
-  using Rows = std::map<Step, Row>;
-  /// Of one rank over the judged steps.
+  /// What a rank's steps add up to over the judged steps.
   struct Sums {
     Rank rank = 0;
     std::uint32_t steps = 0;
-    double excess = 0, squares = 0;
+    double excess = 0;
+    /// With each step's excess no further from 0 than the median own time: one long pause is not a slow rank.
+    double bounded = 0, bounded_squares = 0;
   };
+  const OwnRows& rows() const { return rows_; }
+  OwnRows::const_iterator judged_begin() const;
+  /// By rank.
+  const std::vector<Sums>& sums() const;
 
-  Rows::const_iterator judged_begin() const;
-  void add(const Row& row, double sign) const;
+ private:
+  void add(const OwnRow& row, double sign) const;
   void rebuild() const;
   void trim();
+  void forget_first();
 
   Size size_;
-  Rows rows_;
+  OwnRows rows_;
   std::size_t cells_ = 0;
   // Over the judged rows; made again when it is asked for and a step other than the newest has changed.
   mutable std::vector<Sums> sums_;

@@ -38,9 +38,10 @@ struct RunFamilies {
                             "Mean step over the step of a job with even ranks, over the newest steps.")),
         lost(page.gauge("laggard_step_lost_seconds",
                         "What uneven ranks cost per step: mean of the largest own time less the mean one.")),
-        straggler(page.gauge(
-            "laggard_straggler_excess_seconds",
-            "Time per step that the ranks held guilty take longer in that stage; no sample when nobody is.")),
+        straggler(page.gauge("laggard_straggler_excess_seconds",
+                             "Time per step that the ranks held guilty take longer, in that stage or (\"\") "
+                             "in several; no sample "
+                             "when nobody is.")),
         settled_step(page.gauge("laggard_settled_step", "Number of that step.")),
         last_step(page.gauge("laggard_last_step", "Largest step number any rank has sent.")),
         last_record(page.gauge("laggard_last_record_timestamp_seconds",
@@ -136,7 +137,8 @@ void add_verdict(RunFamilies& families, std::string_view run, const core::Attemp
   families.lost.add({{"run", run}}, seconds(verdict.lost_ms));
   if (!verdict.held.has_value() || verdict.held->until.has_value()) return;
   const core::Held& held = *verdict.held;
-  const bool by_stage = attempt.stages != nullptr && held.stage < attempt.stages->size();
+  const bool by_stage =
+      held.is_one_stage() && attempt.stages != nullptr && held.stage < attempt.stages->size();
   const std::string stage = by_stage ? (*attempt.stages)[held.stage].name : "";
   const std::string who = straggler_text(held);
   if (!is_label_text(stage) || !is_label_text(who)) {

@@ -9,7 +9,7 @@
 
 #include "daemon/core/breakdown.h"
 #include "daemon/core/change_point.h"
-#include "daemon/core/verdict_window.h"
+#include "daemon/core/live_verdict.h"
 #include "tests/support/labelled_jobs.h"
 
 namespace laggard::bench {
@@ -21,7 +21,7 @@ using test::JobSpec;
 using test::LabelledJob;
 using test::Trouble;
 
-constexpr Step kFirst = 11;  // what a report leaves out as warm-up
+constexpr Step kFirst = core::kWarmUpSteps + 1;
 
 struct Tally {
   std::size_t jobs = 0, named_right = 0, named_wrong = 0, nobody = 0, stage_right = 0, group_right = 0;
@@ -37,15 +37,15 @@ double quantile(std::vector<double> values, double q) {
 
 void judge(const JobSpec& spec, Tally& tally) {
   LabelledJob job(spec);
-  core::VerdictWindow window({});
+  core::LiveVerdict live;
+  for (Rank rank = 0; rank < spec.ranks; ++rank) live.learn(rank, job.settings(rank), "");
   for (Step number = 1; number <= spec.steps; ++number) {
     const core::StepRecords records = job.step(number);
-    if (number < kFirst) continue;
-    core::StepOwn own = own_of(core::break_down(records, job.layouts(), job.stages()));
-    own.partial = records.size() < spec.ranks;
-    window.put(own);
+    core::StepView step{.breakdown = core::break_down(records, job.layouts(), job.stages())};
+    step.state = records.size() < spec.ranks ? core::StepState::partial : core::StepState::complete;
+    live.put(step);
   }
-  const Verdict verdict = window.judge(job.placement());
+  const Verdict verdict = live.view(job.stages())->verdict;
   ++tally.jobs;
   ++tally.kinds[static_cast<std::size_t>(verdict.kind)];
   tally.slowdown_errors.push_back(std::abs(verdict.slowdown / job.true_slowdown(kFirst) - 1));
@@ -91,20 +91,22 @@ struct Case {
   double noise, slow, autocorrelation;
 };
 
-// False alarms of the change point on steady series.
+// False alarms of the change point and of the episode on steady series.
 void print_change_alarms(int jobs) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal;
   for (const double r : {0.0, 0.5, 0.8})
     for (const std::size_t n : {50U, 200U, 1000U}) {
-      int alarms = 0;
+      int alarms = 0, episodes = 0;
       for (int job = 0; job < 10 * jobs; ++job) {
         std::vector<double> series(n);
         double noise = 0;
         for (double& value : series) value = noise = r * noise + normal(random);
         alarms += core::find_change(series).has_value() ? 1 : 0;
+        episodes +=
+            core::find_episode(series, n - std::min<std::size_t>(n, core::kLiveSteps)).has_value() ? 1 : 0;
       }
-      std::printf("| %.1f | %zu | %.2f %% |\n", r, n, 10.0 * alarms / jobs);
+      std::printf("| %.1f | %zu | %.2f %% | %.2f %% |\n", r, n, 10.0 * alarms / jobs, 10.0 * episodes / jobs);
     }
 }
 
@@ -112,7 +114,7 @@ int run(int jobs) {
   std::printf(
       "| trouble | noise | slow | r | steps | jobs | right | wrong | stage | verdicts | S off by, 95 %% | "
       "since |\n");
-  const std::array<Case, 22> cases{
+  const std::array<Case, 27> cases{
       {{Trouble::none, 60, 0.01, 0, 0},           {Trouble::none, 60, 0.02, 0, 0},
        {Trouble::none, 60, 0.05, 0, 0},           {Trouble::none, 60, 0.05, 0, 0.5},
        {Trouble::none, 30, 0.05, 0, 0.8},         {Trouble::none, 15, 0.05, 0, 0},
@@ -123,13 +125,17 @@ int run(int jobs) {
        {Trouble::slow_stage, 60, 0.02, 0.10, 0},  {Trouble::rotating, 60, 0.02, 0.20, 0},
        {Trouble::inside_sync, 60, 0.01, 0.20, 0}, {Trouble::inside_sync, 60, 0.01, 1.00, 0},
        {Trouble::turns_slow, 100, 0.02, 0.10, 0}, {Trouble::turns_slow, 100, 0.02, 0.05, 0},
-       {Trouble::missing, 60, 0.02, 0.10, 0},     {Trouble::warm_up, 60, 0.01, 0, 0}}};
+       {Trouble::missing, 60, 0.02, 0.10, 0},     {Trouble::warm_up, 60, 0.01, 0, 0},
+       {Trouble::pauses, 110, 0.02, 0.05, 0},     {Trouble::pauses, 110, 0.02, 0.10, 0},
+       {Trouble::graded, 60, 0.02, 0.15, 0},      {Trouble::graded, 60, 0.02, 0.30, 0},
+       {Trouble::graded, 60, 0.02, 0.70, 0}}};
   for (const Case& c : cases) {
     Tally tally;
     for (int job = 0; job < jobs; ++job) {
-      constexpr std::array<std::uint32_t, 8> kSizes{4, 8, 16, 32, 64, 128, 256, 512};
+      constexpr std::array<std::uint32_t, 9> kSizes{4, 8, 16, 32, 64, 128, 256, 512, 2};
+      const std::size_t sizes = c.trouble == Trouble::none ? 9 : 8;  // two ranks have no place to be slow in
       const auto seed = static_cast<std::uint64_t>(1 + job);
-      std::uint32_t ranks = kSizes[static_cast<std::size_t>(job) % kSizes.size()];
+      std::uint32_t ranks = kSizes[static_cast<std::size_t>(job) % sizes];
       if (c.trouble == Trouble::slow_host) ranks = std::max(ranks, 16U);
       judge({c.trouble, ranks, c.steps, c.noise, c.slow, c.autocorrelation, seed}, tally);
     }
@@ -139,7 +145,7 @@ int run(int jobs) {
                   c.autocorrelation, c.steps - static_cast<std::uint32_t>(kFirst) + 1);
     print_row(name.data(), tally);
   }
-  std::printf("\n| r | steps | changes found in steady series |\n");
+  std::printf("\n| r | steps | changes found in steady series | episodes |\n");
   print_change_alarms(jobs);
   return 0;
 }

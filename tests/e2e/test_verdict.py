@@ -76,11 +76,23 @@ class Verdict(EndToEnd):
         for step in range(81, 100):
             append(file, "".join(step_lines(step, even)))
         verdict = self.verdict_when(collector, "job", lambda v: v["to"] == 99)
-        self.assertEqual((verdict["held"] or {}).get("since"), None)
+        self.assertEqual((verdict["kind"], verdict["held"]["ranks"]), ("one_rank", [5]))
+        self.assertEqual((verdict["held"]["since"], verdict["held"]["until"]), (61, 81))
+        self.assertNotIn("laggard_straggler_excess_seconds{", collector.text("/metrics"))
         self.cli(collector, "verdict", "job", "--fail-on", "1%", code=1)
         self.cli(collector, "verdict", "job", "--fail-on", "30%", code=0)
         self.cli(collector, "verdict", "job", "--from", "1000", code=4)
         self.cli(collector, "verdict", "job", "--fail-on", "lots", code=2)
+
+    def test_a_run_that_was_over_before_a_restart(self):
+        """Its own times are in storage alone: status says so, and laggard verdict reads them."""
+        collector = self.start_collector()
+        before = self.imported(collector, "slow", [CASES / "A14" / "forward_slow.jsonl"])
+        self.assertIn(before["sentence"], self.cli(collector, "status", "slow"))
+        self.assertEqual(collector.stop(), 0)
+        collector = self.restart(collector)
+        self.assertIn("no verdict kept: the run was over when this collector started", self.cli(collector, "status", "slow"))
+        self.assertEqual(self.cli_json(collector, "verdict", "slow")["verdict"], before)
 
     def verdict_when(self, collector, run, is_there):
         status = self.wait_for_run(collector, run, lambda s: s["verdict"] and is_there(s["verdict"]), "the verdict")

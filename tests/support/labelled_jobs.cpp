@@ -19,8 +19,8 @@ constexpr Step kWarmUp = 10;
 
 std::string_view name_of(Trouble trouble) {
   constexpr std::array<std::string_view, kTroubles> kNames{
-      "none",       "one slow rank", "slow host", "slow pipeline stage", "rotating", "inside sync",
-      "turns slow", "missing rank",  "warm-up"};
+      "none",       "one slow rank", "slow host", "slow pipeline stage", "rotating",     "inside sync",
+      "turns slow", "missing rank",  "warm-up",   "slow rank, pauses",   "graded stages"};
   return kNames[static_cast<std::size_t>(trouble)];
 }
 
@@ -37,6 +37,15 @@ LabelledJob::LabelledJob(const JobSpec& spec) : spec_(spec), random_(spec.seed),
     case Trouble::slow_rank:
     case Trouble::missing:
       guilty_ = {chosen};
+      break;
+    case Trouble::pauses:
+      guilty_ = {chosen};
+      for (Rank other = 1; other <= std::min<Rank>(3, spec.ranks - 1); ++other)
+        pauses_[(chosen + other) % spec.ranks] =
+            std::uniform_int_distribution<Step>(spec.steps / 4, spec.steps)(random_);
+      break;
+    case Trouble::graded:
+      choose([&](Rank rank) { return rank % kPipelineStages == kPipelineStages - 1; });
       break;
     case Trouble::slow_host:
       choose([&](Rank rank) { return rank / kRanksPerHost == chosen / kRanksPerHost; });
@@ -58,6 +67,9 @@ LabelledJob::LabelledJob(const JobSpec& spec) : spec_(spec), random_(spec.seed),
 }
 
 double LabelledJob::factor(Rank rank, Step number, Rank unlucky) const {
+  if (spec_.trouble == Trouble::graded)
+    return 1 + spec_.slow * (rank % kPipelineStages) / (kPipelineStages - 1);
+  if (const auto pause = pauses_.find(rank); pause != pauses_.end() && pause->second == number) return 10;
   const bool slow = std::ranges::binary_search(guilty_, rank) && number >= turned_.value_or(1);
   if (slow) return 1 + spec_.slow;
   if (spec_.trouble == Trouble::rotating && rank == unlucky) return 1 + spec_.slow;
@@ -104,13 +116,20 @@ core::StepRecords LabelledJob::step(Step number) {
   return records;
 }
 
+Settings LabelledJob::settings(Rank rank) const {
+  Settings settings;
+  settings.host = "node" + std::to_string(rank / kRanksPerHost);
+  settings.topology = {{"pp", std::to_string(rank % kPipelineStages)},
+                       {"dp", std::to_string(rank / kPipelineStages)}};
+  return settings;
+}
+
 core::Placement LabelledJob::placement() const {
   std::vector<core::Placement::Place> places;
-  for (Rank rank = 0; rank < spec_.ranks; ++rank)
-    places.push_back(
-        {rank,
-         "node" + std::to_string(rank / kRanksPerHost),
-         {{"pp", std::to_string(rank % kPipelineStages)}, {"dp", std::to_string(rank / kPipelineStages)}}});
+  for (Rank rank = 0; rank < spec_.ranks; ++rank) {
+    const Settings known = settings(rank);
+    places.push_back({rank, known.host, known.topology});
+  }
   return core::Placement(places);
 }
 

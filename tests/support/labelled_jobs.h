@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <random>
 #include <string_view>
 #include <vector>
 
+#include "daemon/base/settings.h"
 #include "daemon/core/step_records.h"
 #include "daemon/core/verdict.h"
 
@@ -21,9 +23,11 @@ enum class Trouble : std::uint8_t {
   inside_sync,  ///< one rank is late inside the all-reduce, which every rank sees as a longer all-reduce
   turns_slow,   ///< one rank, from some step on
   missing,      ///< one rank is slow, another dies on the way
-  warm_up       ///< the first ten steps take many times as long on one rank, nobody is slow afterwards
+  warm_up,      ///< the first ten steps take many times as long on one rank, nobody is slow afterwards
+  pauses,       ///< one rank is slow, and three others pause once for ten steps' time
+  graded        ///< every pipeline stage is slower than the one before, by a third of `slow`
 };
-inline constexpr std::size_t kTroubles = 9;
+inline constexpr std::size_t kTroubles = 11;
 std::string_view name_of(Trouble trouble);
 
 struct JobSpec {
@@ -47,6 +51,8 @@ class LabelledJob {
   /// Steps have to be asked for in order, from 1.
   core::StepRecords step(Step number);
 
+  /// Where it runs.
+  Settings settings(Rank rank) const;
   core::Placement placement() const;
   const core::StageTable& stages() const { return stages_; }
   const LayoutTable& layouts() const { return layouts_; }
@@ -66,6 +72,7 @@ class LabelledJob {
   std::vector<Rank> guilty_;
   std::optional<Rank> dead_;
   std::optional<Step> turned_;
+  std::map<Rank, Step> pauses_;
   core::StageTable stages_;
   LayoutTable layouts_;
   LayoutId layout_ = 0;

@@ -49,6 +49,37 @@ TEST(ChangePoint, AnOutlierIsNoChange) {
   EXPECT_FALSE(find_change(series).has_value());
 }
 
+TEST(Episode, FindsItsFirstStepAndTheFirstAfterIt) {
+  std::vector<double> series = noisy(100, 1, 1);
+  for (std::size_t i = 50; i < 70; ++i) series[i] += 5;
+  const auto episode = find_episode(series, 0);
+  ASSERT_TRUE(episode.has_value());
+  EXPECT_EQ(episode->begin, 50U);
+  EXPECT_EQ(episode->end, 70U);
+  EXPECT_NEAR(episode->inside, 5, 0.7);
+  EXPECT_NEAR(episode->outside, 0, 0.3);
+  EXPECT_TRUE(find_episode(series, 70).has_value());
+  EXPECT_FALSE(find_episode(series, 85).has_value());
+}
+
+TEST(Episode, OneChangeIsNone) {
+  int found = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::vector<double> series = noisy(100, 1, seed);
+    for (std::size_t i = 40; i < series.size(); ++i) series[i] += 5;
+    found += find_episode(series, 0).has_value() ? 1 : 0;
+  }
+  EXPECT_LE(found, 4);
+}
+
+TEST(Episode, ASteadySeriesHasNone) {
+  EXPECT_FALSE(find_episode(std::vector<double>(100, 3.0), 0).has_value());
+  int found = 0;
+  for (unsigned seed = 0; seed < 200; ++seed)
+    found += find_episode(noisy(100, 1, seed), 0).has_value() ? 1 : 0;
+  EXPECT_LE(found, 4);
+}
+
 TEST(ChangePoint, TooShortToTell) {
   EXPECT_FALSE(find_change(std::vector<double>{0, 0, 0, 0, 9, 9, 9, 9, 9}).has_value());
   EXPECT_TRUE(find_change(std::vector<double>{0, 0, 0, 0, 0, 9, 9, 9, 9, 9}).has_value());

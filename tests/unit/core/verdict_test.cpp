@@ -4,6 +4,7 @@
 #include <random>
 
 #include "daemon/core/breakdown.h"
+#include "daemon/core/live_verdict.h"
 #include "daemon/core/verdict_window.h"
 #include "tests/support/labelled_jobs.h"
 #include "tests/support/records.h"
@@ -87,7 +88,7 @@ TEST_F(VerdictOf, FewStepsMakeItTentativeAndVeryFewNone) {
 TEST_F(VerdictOf, OneRankAloneIsNotJudged) {
   for (Step number = 1; number <= 20; ++number) window.put(step(number, {100}));
   EXPECT_EQ(judge().kind, VerdictKind::unknown);
-  EXPECT_EQ(sentence(judge()), "no verdict: own times of two ranks are needed");
+  EXPECT_EQ(sentence(judge()), "no verdict yet: no step with own times of two ranks");
 }
 
 TEST_F(VerdictOf, AHostIsNamedAsOne) {
@@ -183,6 +184,26 @@ TEST_F(VerdictOf, SaysUntilWhen) {
   EXPECT_EQ(verdict.held->until, 35);
   EXPECT_EQ(verdict.held->steps, 34U);
   EXPECT_THAT(sentence(verdict), HasSubstr("rank 2 held every step back until step 35"));
+}
+
+TEST_F(VerdictOf, SaysFromWhenUntilWhen) {
+  for (Step number = 1; number <= 89; ++number)
+    window.put(step(number, {100, 100, number > 50 && number <= 70 ? 120.0 : 100, 100}));
+  const Verdict verdict = judge();
+  ASSERT_TRUE(verdict.held.has_value());
+  EXPECT_EQ(verdict.held->since, 51);
+  EXPECT_EQ(verdict.held->until, 71);
+  EXPECT_EQ(verdict.held->steps, 20U);
+  EXPECT_THAT(sentence(verdict),
+              HasSubstr("rank 2 held every step back from step 51 until step 71: forward +20 ms"));
+}
+
+// The episode ended before the steps that are judged: it is over.
+TEST_F(VerdictOf, AnEpisodeOfThePastIsNoVerdict) {
+  VerdictWindow moving({.judged = 30, .kept = 200});
+  for (Step number = 1; number <= 110; ++number)
+    moving.put(step(number, {100, 100, number > 50 && number <= 70 ? 120.0 : 100, 100}));
+  EXPECT_EQ(moving.judge(placement).kind, VerdictKind::balanced);
 }
 
 TEST_F(VerdictOf, LessSlowThanBeforeIsStillSlow) {
@@ -301,12 +322,159 @@ TEST_F(VerdictOf, AHugeOutlierLeavesNothingBehind) {
 }
 
 TEST_F(VerdictOf, MoreStepsThanMayBeKeptGo) {
-  VerdictWindow small({.judged = 10, .kept = 1000, .cells = 45});
-  for (Step number = 1; number <= 30; ++number) small.put(step(number, {100, 100, 100}));
-  EXPECT_EQ(small.size(), 15U);
+  for (const std::size_t judged : {10U, 100U}) {
+    VerdictWindow small({.judged = judged, .kept = 1000, .cells = 75});
+    for (Step number = 1; number <= 40; ++number)
+      small.put(step(number, {100, 100, number == 15 ? 5000.0 : 120}));
+    EXPECT_EQ(small.size(), 25U);
+    EXPECT_EQ(small.judge(placement).steps, std::min<std::size_t>(judged, 25));
+    ASSERT_TRUE(small.judge(placement).held.has_value());
+    EXPECT_NEAR(small.judge(placement).held->excess_ms, 20, 1e-9);
+  }
   VerdictWindow wide({.judged = 10, .kept = 1000, .cells = 5});
   for (Step number = 1; number <= 30; ++number) wide.put(step(number, {100, 100, 100}));
-  EXPECT_EQ(wide.size(), 10U);
+  EXPECT_EQ(wide.size(), kTentativeSteps);
+}
+
+// Rank 5 stands for a minute once; rank 2 is the one that the others wait for in all the other steps.
+TEST_F(VerdictOf, OneLongPauseHidesNobody) {
+  for (const double pause : {400.0, 60000.0}) {
+    for (Step number = 1; number <= 100; ++number)
+      window.put(step(number, {100, 101, 110, 100, 101, number == 50 ? pause : 100, 100, 101}));
+    const Verdict verdict = judge();
+    ASSERT_EQ(verdict.kind, VerdictKind::one_rank) << pause;
+    EXPECT_THAT(verdict.held->ranks, ElementsAre(2));
+    EXPECT_DOUBLE_EQ(verdict.held->share, 0.99);
+    EXPECT_NEAR(verdict.held->excess_ms, 10, 0.5);
+  }
+}
+
+TEST_F(VerdictOf, AOncePausingRankIsNotNamed) {
+  for (Step number = 1; number <= 100; ++number)
+    window.put(step(number, {100, 101, 100, 100, 101, number == 50 ? 60000.0 : 100, 100, 101}));
+  EXPECT_FALSE(judge().held.has_value());
+}
+
+TEST_F(VerdictOf, ARankThatIsThereInFewStepsHidesNobody) {
+  for (Step number = 1; number <= 100; ++number) {
+    std::vector<double> own{100, 101, 120, 100, 101, 100, 100, 101};
+    if (number % 33 == 0) own.push_back(300);
+    window.put(step(number, own));
+  }
+  const Verdict verdict = judge();
+  ASSERT_EQ(verdict.kind, VerdictKind::one_rank);
+  EXPECT_THAT(verdict.held->ranks, ElementsAre(2));
+  EXPECT_DOUBLE_EQ(verdict.held->share, 0.97);
+}
+
+TEST_F(VerdictOf, ARankThatIsThereInFewStepsDoesNotHoldEveryStepBack) {
+  for (Step number = 1; number <= 100; ++number) {
+    std::vector<double> own{100, 101, 100, 100, 101, 100, 100, 101};
+    if (number % 33 == 0) own.push_back(300);
+    window.put(step(number, own));
+  }
+  EXPECT_FALSE(judge().held.has_value());
+}
+
+/// 16 ranks in pipeline stages of 4 (or 2), on hosts that hold the slowest two stages together.
+Placement pipeline(Rank stages) {
+  std::vector<Placement::Place> places;
+  for (Rank rank = 0; rank < 16; ++rank)
+    places.push_back({rank,
+                      rank * stages / 16 >= stages - 2 ? "late" : "early",
+                      {{"pp", std::to_string(rank * stages / 16)}}});
+  return Placement(places);
+}
+
+TEST_F(VerdictOf, OfGradedPipelineStagesTheSlowestIsNamed) {
+  for (const std::vector<double>& of_stage :
+       {std::vector<double>{100, 120, 140, 170}, std::vector<double>{100, 110, 120, 130, 140, 150, 160, 170},
+        std::vector<double>{100, 100, 140, 170}}) {
+    const auto stages_count = static_cast<Rank>(of_stage.size());
+    placement = pipeline(stages_count);
+    for (Step number = 1; number <= 40; ++number) {
+      std::vector<double> own;
+      for (Rank rank = 0; rank < 16; ++rank)
+        own.push_back(of_stage[rank * stages_count / 16] + static_cast<double>((rank + number) % 3));
+      window.put(step(number, own));
+    }
+    const Verdict verdict = judge();
+    ASSERT_EQ(verdict.kind, VerdictKind::one_group) << stages_count << ": " << sentence(verdict);
+    EXPECT_EQ(verdict.held->group->key, "pp") << sentence(verdict);
+    EXPECT_EQ(verdict.held->group->value, std::to_string(stages_count - 1));
+    EXPECT_DOUBLE_EQ(verdict.held->share, 1);
+  }
+}
+
+// Rank 1 is slow as well, but nobody waits for it.
+TEST_F(VerdictOf, WhoIsNeverTheSlowestIsNotNamed) {
+  for (Step number = 1; number <= 40; ++number) window.put(step(number, {100, 118, 100, 100, 140, 100}));
+  const Verdict verdict = judge();
+  EXPECT_EQ(verdict.kind, VerdictKind::one_rank);
+  EXPECT_THAT(verdict.held->ranks, ElementsAre(4));
+}
+
+// One that is the slowest in most steps by less than they vary is not named, and the words do not say that it
+// changes from step to step.
+TEST_F(VerdictOf, MostlyTheSlowestIsNotEvidence) {
+  for (Step number = 1; number <= 10; ++number)
+    window.put(step(number, number % 5 < 3 ? std::vector<double>{100, 150} : std::vector<double>{148, 100}));
+  const Verdict verdict = judge();
+  EXPECT_EQ(verdict.kind, VerdictKind::rotating);
+  EXPECT_THAT(sentence(verdict), HasSubstr("nobody is named: rank 1 is the slowest in 60 % of the steps"));
+}
+
+// What is seen goes first, and what is not seen is said.
+TEST_F(VerdictOf, UnevenOwnTimesDoNotHideWhatSyncHides) {
+  for (Step number = 1; number <= 40; ++number) {
+    std::vector<double> own(4, 100);
+    own[static_cast<std::size_t>(number) % 4] = 118;
+    window.put(step(number, own, 300));
+  }
+  EXPECT_EQ(judge().kind, VerdictKind::rotating);
+  EXPECT_THAT(sentence(judge()), HasSubstr("costs 14 ms of 418 ms a step (S 1.033); of each step at least "
+                                           "300 ms (72 %) is inside sync stages"));
+}
+
+// Rank 0 is 200 ms longer inside the all_reduce than the others, which no own time accounts for.
+TEST_F(VerdictOf, SkewInsideOfSyncIsNobodysThoughOwnTimesVary) {
+  for (const char* name : {"forward", "all_reduce"}) stages.intern(name);
+  for (Step number = 1; number <= 40; ++number) {
+    std::vector<TestRecord> records;
+    for (Rank rank = 0; rank < 4; ++rank)
+      records.push_back({.rank = rank,
+                         .step = number,
+                         .wall_ms = 418,
+                         .stream = {{"forward", rank == number % 4 ? 118.0 : 100},
+                                    {"all_reduce", rank == 0 ? 300.0 : 100}}});
+    window.put(own_of(break_down(step_of(records, layouts), layouts, stages)));
+  }
+  EXPECT_EQ(judge().kind, VerdictKind::inside_sync);
+  EXPECT_THAT(sentence(judge()), HasSubstr("nobody can be named: uneven own times cost 14 ms of 418 ms"));
+}
+
+// Rank 1 exceeds the others by 10 in forward and by 9 to 11 in backward: neither explains the 20 alone.
+TEST_F(VerdictOf, AnExcessInTwoStagesIsOwnTime) {
+  for (const char* name : {"forward", "backward"}) stages.intern(name);
+  for (Step number = 1; number <= 40; ++number) {
+    const double backward = number % 2 == 0 ? 59.9 : 60.2;
+    std::vector<TestRecord> records;
+    for (Rank rank = 0; rank < 3; ++rank)
+      records.push_back(
+          {.rank = rank,
+           .step = number,
+           .wall_ms = 120,
+           .stream = {{"forward", rank == 1 ? 60 : 50.0}, {"backward", rank == 1 ? backward : 50}}});
+    window.put(own_of(break_down(step_of(records, layouts), layouts, stages)));
+  }
+  const Verdict verdict = judge();
+  ASSERT_TRUE(verdict.held.has_value());
+  EXPECT_NEAR(verdict.held->excess_ms, 20.05, 1e-4);
+  EXPECT_FALSE(verdict.held->is_one_stage());
+  EXPECT_EQ(
+      sentence(verdict),
+      "rank 1 holds every step back: own time +20 ms of 120 ms (17 %), above all in backward; 100 % of 40 "
+      "steps");
 }
 
 using test::Trouble;
@@ -326,12 +494,11 @@ TEST(Verdict, AFewNoisyStepsAccuseNobody) {
 }
 
 Verdict judge_job(const test::JobSpec& spec, test::LabelledJob& job) {
-  VerdictWindow window({});
-  for (Step number = 1; number <= spec.steps; ++number) {
-    const StepRecords records = job.step(number);
-    if (number > 10) window.put(own_of(break_down(records, job.layouts(), job.stages())));
-  }
-  return window.judge(job.placement());
+  LiveVerdict live;
+  for (Rank rank = 0; rank < spec.ranks; ++rank) live.learn(rank, job.settings(rank), "");
+  for (Step number = 1; number <= spec.steps; ++number)
+    live.put({.breakdown = break_down(job.step(number), job.layouts(), job.stages())});
+  return live.view(job.stages())->verdict;
 }
 
 // A sample of what tests/bench/verdict_rates.cpp measures.
@@ -345,8 +512,8 @@ TEST(Verdict, NobodyIsAccusedInJobsWithoutACulprit) {
 }
 
 TEST(Verdict, TheGuiltyAreNamed) {
-  for (const Trouble trouble :
-       {Trouble::slow_rank, Trouble::slow_host, Trouble::slow_stage, Trouble::turns_slow, Trouble::missing})
+  for (const Trouble trouble : {Trouble::slow_rank, Trouble::slow_host, Trouble::slow_stage,
+                                Trouble::turns_slow, Trouble::missing, Trouble::pauses, Trouble::graded})
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       const test::JobSpec spec{.trouble = trouble, .ranks = 32, .steps = 80, .slow = 0.08, .seed = seed};
       test::LabelledJob job(spec);
