@@ -113,6 +113,12 @@ View verdict_view(const Json& run) {
   const Json& verdict = at(run, "verdict");
   Facts facts{{"verdict", text(at(verdict, "sentence")), verdict_tone(verdict)},
               {"window", report_window_text(run)}};
+  // The rest had fewer than two own times, or the window is longer than what a verdict keeps.
+  if (const auto steps = integer(at(verdict, "steps"));
+      steps && *steps > 0 && steps != integer(at(run, "steps")))
+    facts.push_back({"judged", std::to_string(*steps) + " of these steps, " +
+                                   std::to_string(integer(at(verdict, "from")).value_or(0)) + " to " +
+                                   std::to_string(integer(at(verdict, "to")).value_or(0))});
   if (const auto slowdown = number(at(verdict, "slowdown")))
     facts.push_back({"cost", "uneven ranks cost " + milliseconds(at(verdict, "lost_ms")) + " of " +
                                  milliseconds(at(verdict, "wall_ms")) + " a step (" +

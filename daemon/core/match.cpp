@@ -141,6 +141,7 @@ Match match_runs(const std::vector<const RunReport*>& reports, const Profile& pr
 
 Match match_runs(const std::vector<RunReport>& reports, const Profile& profile) {
   std::vector<const RunReport*> pointers;
+  pointers.reserve(reports.size());
   for (const RunReport& report : reports) pointers.push_back(&report);
   return match_runs(pointers, profile);
 }

@@ -40,7 +40,6 @@ struct StepFacts {
   std::map<std::string, std::map<std::string, std::int64_t>> histograms;
   StepWork work;
   std::uint64_t invalid = 0;
-  StepOwn own;
 };
 
 /// The stage ids of a layout's names, looked up once.
@@ -92,10 +91,12 @@ struct ReportBuilder::State {
   std::unordered_map<const Layout*, LayoutStages> layout_stages;
   std::vector<StepFacts> steps;   // in the window, as far as known
   std::vector<double> all_walls;  // slowest wall of every step
+  std::optional<VerdictWindow> judged;
   LeftOut left_out;
 
-  State(RunFacts f, const StageTable& s, const LayoutTable& l, const Profile& p, Window w)
+  State(RunFacts f, const StageTable& s, const LayoutTable& l, const Profile& p, Window w, Judged j)
       : run(std::move(f)), stages(s), layouts(l), profile(p), asked(w) {
+    if (j == Judged::yes) judged.emplace(VerdictWindow::Size{.judged = 0, .kept = 0, .cells = kJudgedCells});
     for (const auto& [child, parent] : profile.parents) {
       const StageId child_id = stages.intern(child), parent_id = stages.intern(parent);
       if (child_id != kNoStage && parent_id != kNoStage)
@@ -130,6 +131,9 @@ struct ReportBuilder::State {
   void sum_counts(RunReport& report) const;
   void compare_settings(RunReport& report) const;
   void judge(RunReport& report) const;
+  void drop_judged(Step step) {
+    if (judged.has_value()) judged->drop(step);
+  }
   void order_rows(std::vector<StageRow>& rows) const;
   std::string exclusive_name_of(const std::string& parent) const;
 };
@@ -194,8 +198,8 @@ void ReportBuilder::State::read_slowest(StepFacts& facts, const RecordView& reco
 }
 
 ReportBuilder::ReportBuilder(RunFacts facts, const StageTable& stages, const LayoutTable& layouts,
-                             const Profile& profile, Window asked)
-    : state_(std::make_unique<State>(std::move(facts), stages, layouts, profile, asked)) {}
+                             const Profile& profile, Window asked, Judged judged)
+    : state_(std::make_unique<State>(std::move(facts), stages, layouts, profile, asked, judged)) {}
 ReportBuilder::~ReportBuilder() = default;
 ReportBuilder::ReportBuilder(ReportBuilder&&) noexcept = default;
 
@@ -208,11 +212,11 @@ void ReportBuilder::add(const StepRecords& records) {
   else if (s.to().has_value() && facts.step > *s.to())
     ++s.left_out.after;
   else {
-    // A breakdown is work, and what the verdict needs of it is much: only of steps that may be in the window.
+    // A breakdown is work: only of steps that may be in the window.
     const StepBreakdown step = break_down(records, s.layouts, s.stages);
     facts.max_own_ms = step.own.max;
     facts.mean_own_ms = step.own.mean;
-    if (!facts.aside) facts.own = own_of(step);
+    if (s.judged.has_value() && !facts.aside) s.judged->put(own_of(step));
     s.steps.push_back(std::move(facts));
   }
 }
@@ -226,7 +230,9 @@ void ReportBuilder::State::drop_warm_up(RunReport& report) {
     report.window_from = "all steps: there are " + std::to_string(kWarmUpSteps) + " or fewer";
   } else {
     report.window_from = "all but the first " + std::to_string(kWarmUpSteps);
-    steps.erase(steps.begin(), steps.begin() + kWarmUpSteps);
+    const auto first = steps.begin() + kWarmUpSteps;
+    std::for_each(steps.begin(), first, [&](const StepFacts& facts) { drop_judged(facts.step); });
+    steps.erase(steps.begin(), first);
     left_out.before = kWarmUpSteps;
   }
   if (!report.from.has_value() && !steps.empty()) report.from = steps.front().step;
@@ -249,6 +255,7 @@ void ReportBuilder::State::choose_steps(RunReport& report) {
       left_out.no_wall.push_back(facts.step);
     else
       return false;
+    drop_judged(facts.step);
     return true;
   });
   report.steps = steps.size();
@@ -407,8 +414,7 @@ void ReportBuilder::State::compare_settings(RunReport& report) const {
 }
 
 void ReportBuilder::State::judge(RunReport& report) const {
-  VerdictWindow window({});
-  for (const StepFacts& facts : steps) window.put(facts.own);
+  if (!judged.has_value()) return;
   std::vector<Placement::Place> places;
   for (const auto& [rank, of_rank] : settings) {
     const auto host = run.agent_hosts.find(rank);
@@ -416,9 +422,8 @@ void ReportBuilder::State::judge(RunReport& report) const {
   }
   const Placement placement(places);
   Verdict& verdict = report.verdict.verdict;
-  verdict = window.judge(placement);
+  verdict = judged->judge(placement);
   report.verdict.sentence = sentence_of(verdict, stages, placement);
-  report.stage_table = stages;
 }
 
 RunReport ReportBuilder::finish() {
@@ -432,6 +437,7 @@ RunReport ReportBuilder::finish() {
   s.sum_stages(report);
   s.sum_counts(report);
   s.judge(report);
+  report.stage_table = s.stages;
   report.all_steps_mean_ms = mean_of(s.all_walls);
   report.all_steps_total_ms = std::accumulate(s.all_walls.begin(), s.all_walls.end(), 0.0);
   report.all_steps_median_ms = median_of(s.all_walls);

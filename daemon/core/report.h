@@ -86,8 +86,8 @@ struct RunReport {
   BlockFigures wall_blocks, max_own_blocks, mean_own_blocks;
   std::optional<double> global_batch;
   double samples_per_s = kAbsent;  ///< global_batch / max-rank wall
-  VerdictView verdict;
-  StageTable stage_table;  ///< with what the profile says
+  VerdictView verdict;             ///< empty when it was not asked for
+  StageTable stage_table;          ///< with what the profile says
   std::vector<RankWall> rank_walls;
   std::vector<StageRow> stages;  ///< both clocks; order: the profile's, then the tree
   std::vector<RatioRow> ratios;
@@ -99,6 +99,10 @@ struct RunReport {
   std::uint64_t invalid_values = 0;
   std::vector<std::string> warnings;
 };
+
+/// Whether a report has a verdict, which keeps what it needs of the newest kJudgedCells own times.
+enum class Judged : bool { no, yes };
+inline constexpr std::size_t kJudgedCells = std::size_t{1} << 22;
 
 /// Collects one run's steps; feed every stored step of the attempt, in ascending order.
 class ReportBuilder {
@@ -114,7 +118,7 @@ class ReportBuilder {
   /// `layouts` must outlive the builder. The profile's parents and kinds are added to
   /// the attempt's own.
   ReportBuilder(RunFacts facts, const StageTable& stages, const LayoutTable& layouts, const Profile& profile,
-                Window asked);
+                Window asked, Judged judged = Judged::yes);
   ~ReportBuilder();
   ReportBuilder(ReportBuilder&&) noexcept;
 

@@ -28,7 +28,8 @@ Json QueryService::compare(const CompareAsked& asked, History& history, core::Un
     std::vector<core::ComparedRun> side;
     for (const AttemptAsked& run : runs) {
       core::RunReport report =
-          report_of(run, {.read = {}, .window = asked.window, .until = until}, asked.profile, history);
+          report_of(run, {.read = {}, .window = asked.window, .until = until, .judged = core::Judged::no},
+                    asked.profile, history);
       const core::AttemptRow row = stored_attempt(run, history);
       side.push_back({.report = std::move(report),
                       .first_received = row.first_received,

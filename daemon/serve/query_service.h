@@ -109,6 +109,7 @@ class QueryService {
     core::Window read;
     core::Window window;
     core::UnixMs until = 0;
+    core::Judged judged = core::Judged::yes;
   };
   core::RunReport report_of(const AttemptAsked& asked, const ReportPart& part, const Profile& profile,
                             History& history) const;

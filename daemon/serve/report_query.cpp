@@ -54,7 +54,7 @@ core::RunReport QueryService::report_of(const AttemptAsked& asked, const ReportP
   const core::AttemptRow row = stored_attempt(asked, history);
   const core::StageTable stages = history.stages(row.id);
   const auto facts = facts_of(asked.run, row, history);
-  core::ReportBuilder builder(facts, stages, history.layouts(), profile, part.window);
+  core::ReportBuilder builder(facts, stages, history.layouts(), profile, part.window, part.judged);
   history.each_step(row.id, part.read, [&](const core::StepRecords& records, const LayoutTable&) {
     check_time(part.until);
     builder.add(records);
@@ -73,7 +73,8 @@ Json QueryService::stages(const AttemptAsked& asked, const core::Window& window,
                           core::UnixMs until) const {
   // Nothing here is of the steps outside the window, so they need not be read.
   const core::RunReport report =
-      report_of(asked, {.read = window, .window = window, .until = until}, Profile{}, history);
+      report_of(asked, {.read = window, .window = window, .until = until, .judged = core::Judged::no},
+                Profile{}, history);
   Json left_out = to_json(report.left_out);
   if (window.from.has_value()) left_out["before"] = nullptr;
   if (window.to.has_value()) left_out["after"] = nullptr;
