@@ -110,12 +110,27 @@ class Token(Http):
                 self.assertEqual(error["code"], "unauthorized")
                 self.assertIn("token", error["message"])
                 self.assertIn("Authorization", error["advice"])
+                self.assertNotIn(token[:32], answer.body.decode(), "neither the collector's nor what was given")
         self.assertFalse(self.run_status(collector, "job")["closed"])
         refused = len(wrong) + 1
         self.assertIn(f'laggard_http_requests_total{{code="401"}} {refused}\n', collector.text("/metrics"))
         # The scheme's case does not matter.
         self.assertEqual(Answer(collector, path, f"bearer {token}", method="POST").status, 200)
         self.assertTrue(self.run_status(collector, "job")["closed"])
+
+    def test_deleting_a_run_needs_it_even_on_this_machine(self):
+        collector = self.with_job(self.start_collector())
+        path, token = "/api/v1/runs/job", self.token_of(collector)
+        for authorization in (None, f"Bearer {WRONG}", f"Bearer {token[:-1]}", f"Basic {token}"):
+            with self.subTest(authorization):
+                self.assertEqual(Answer(collector, path, authorization, method="DELETE").status, 401)
+        self.assertEqual(self.run_status(collector, "job")["delivery"]["stored"], 2)
+
+        def deleted():
+            return Answer(collector, path, f"Bearer {token}", method="DELETE").status == 200
+
+        wait_until("the agent's goodbye", deleted)
+        self.assertIsNone(self.run_status(collector, "job"))
 
     def test_the_client_is_told_which_file_to_give(self):
         collector = self.with_job(self.start_collector())
@@ -126,6 +141,7 @@ class Token(Http):
         wrong = self.client(collector, "close", "job", "--token-file", self.secret(WRONG))
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("not that of this collector", wrong.stderr)
+        self.assertNotIn(WRONG, wrong.stderr)
         self.assertEqual(self.client(collector, "close", "job", LAGGARD_TOKEN_FILE=file).returncode, 0)
         self.assertEqual(self.client(collector, "close", "job", "--token-file", file).returncode, 0)
         self.assertTrue(self.run_status(collector, "job")["closed"])
@@ -209,6 +225,14 @@ class Token(Http):
         said = collector.log.read_text()
         self.assertIn("stopping", said)
         self.assertNotIn(token, said)
+        # Nor where the client says why it could not even ask.
+        for address in (collector.http, collector.http.replace("http://", "https://"), "http://collector.invalid:1"):
+            done = run_client("--collector", address, "--token-file", file, "runs", env=self.environment)
+            self.assertEqual(done.returncode, 3, done)
+            self.assertNotIn(token, done.stdout + done.stderr)
+        done = run_client("--collector", collector.http, "--token-file", token, "runs", env=self.environment)
+        self.assertEqual(done.returncode, 5, done)
+        self.assertNotIn(token, done.stdout + done.stderr)
 
     def metrics(self, collector, token):
         return Answer(collector, "/metrics", f"Bearer {token}").body.decode()
@@ -285,6 +309,7 @@ class Tls(Http):
                 self.assertEqual(done.returncode, 5, done.stderr)
                 self.assertIn(reason, done.stderr)
                 self.assertIn("--ca-file", done.stderr)
+                self.assertNotIn(self.token_of(collector), done.stderr)
         after = self.counted(collector, "laggard_http_handshakes_failed_total")
         self.assertEqual(after - before, 2)
 
