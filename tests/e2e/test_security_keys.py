@@ -7,7 +7,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from harness import BIN, EndToEnd, append, config_line, run_client, update_line, wait_until
+from harness import BIN, EndToEnd, append, config_line, run_client, spawn, update_line, wait_until
 
 SLOW = 90.0  # a handshake that is tried every 2 s, on a slow machine
 NOT_ALLOWED = "does not allow this agent's key"
@@ -272,6 +272,85 @@ class Starts(Keys):
                                                                           "--collector-key", self.collector_key])
         self.assertEqual(agent.wait(SLOW), 2)
         self.assertNotIn(secret_text(theirs), agent.said())
+
+
+class AsRoot(EndToEnd):
+    """The collector has a user of its own, and root makes its keys."""
+
+    keys, new_key = Keys.keys, Keys.new_key
+    USER, OTHER = 65534, 65533  # nobody, and somebody else
+
+    def setUp(self):
+        super().setUp()
+        self.need(os.geteuid() == 0, "root, who alone may give files to another user")
+        self.home.chmod(0o711)
+        self.data = self.home / "data"
+        self.data.mkdir(mode=0o700)
+        os.chown(self.data, self.USER, self.USER)
+        self.here = ["--data", self.data]
+        self.list = self.data / "keys/allowed.jsonl"
+
+    def assert_owned(self, path, user, permissions):
+        facts = os.stat(path)
+        self.assertEqual((facts.st_uid, facts.st_gid, mode(path)), (user, user, permissions), path)
+
+    def test_what_it_makes_belongs_to_the_owner_of_the_directory(self):
+        self.keys("new", "collector", *self.here)
+        self.assert_owned(self.data / "keys", self.USER, 0o700)
+        self.assert_owned(self.data / "keys/collector.secret", self.USER, 0o600)
+        self.assert_owned(self.data / "keys/collector.pub", self.USER, 0o644)
+        self.new_key("node1")
+        self.assert_owned(self.home / "node1.secret", 0, 0o600)
+        self.keys("allow", self.home / "node1.pub", *self.here)
+        self.assert_owned(self.list, self.USER, 0o600)
+        self.assertEqual({path.name for path in self.list.parent.iterdir()},
+                         {"collector.secret", "collector.pub", "allowed.jsonl"})  # fmt: skip
+
+    def test_a_list_that_is_changed_keeps_its_owner(self):
+        self.new_key("node1")
+        self.new_key("node2")
+        self.keys("allow", self.home / "node1.pub", *self.here)
+        os.chown(self.list, self.OTHER, self.OTHER)
+        self.keys("allow", self.home / "node2.pub", *self.here)
+        self.assert_owned(self.list, self.OTHER, 0o600)
+        self.keys("revoke", "node1", *self.here)
+        self.assert_owned(self.list, self.OTHER, 0o600)
+        self.assertEqual(len(json.loads(self.keys("list", *self.here, "-o", "json").stdout)["keys"]), 1)
+
+    def test_what_the_owner_has_put_in_the_place_of_a_folder_is_not_given_away(self):
+        mine = self.home / "roots"
+        mine.mkdir(mode=0o700)
+        (self.data / "keys").symlink_to(mine)
+        self.keys("new", "collector", *self.here)
+        self.assert_owned(mine, 0, 0o700)
+        self.assert_owned(mine / "collector.secret", 0, 0o600)
+        self.list.symlink_to(self.home / "elsewhere.jsonl")
+        self.new_key("node1")
+        self.keys("allow", self.home / "node1.pub", *self.here)
+        self.assertFalse((self.home / "elsewhere.jsonl").exists(), "written through a link")
+        self.assertFalse((mine / "allowed.jsonl").is_symlink())
+        self.assert_owned(mine / "allowed.jsonl", 0, 0o600)
+
+    def test_the_collectors_user_works_with_what_root_made(self):
+        self.keys("new", "collector", *self.here)
+        self.new_key("node1")
+        self.keys("allow", self.home / "node1.pub", *self.here)
+        user = str(self.USER)
+
+        def launch(command, **options):
+            return spawn(["setpriv", "--reuid", user, "--regid", user, "--clear-groups", *command], **options)
+
+        collector = self.start_collector(config={"ingest_key": str(self.data / "keys/collector.secret")}, launch=launch)
+        self.assert_owned(self.data / "laggard.db", self.USER, 0o600)
+        file = self.home / "rank0.jsonl"
+        append(file, config_line(0, 1) + update_line(0, 1, 10.0))
+        keys = ["--key", self.home / "node1.secret", "--collector-key", self.data / "keys/collector.pub"]
+        agent = self.start_agent(collector, "job", file, extra=keys)
+        self.wait_updates(collector, "job", 1, SLOW)
+        self.keys("revoke", "node1", *self.here)
+        wait_until("no session", lambda: collector.get("/api/v1/status")["counters"]["sessions"] == 0, SLOW)
+        self.assertIsNone(agent.process.poll(), agent.said())
+        self.assertNotIn("cannot be read", collector.log.read_text())
 
 
 class Files(Keys):
