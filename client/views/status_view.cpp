@@ -212,6 +212,12 @@ void add_losses(Facts& facts, const Json& status) {
                          (first > 0 ? ", the newest by number " : ", by number ") + numbers,
                      Tone::bad});
   }
+  const Json& more = at(status, "unlisted_losses");
+  if (const auto sources = integer(at(more, "sources")); sources && *sources > 0)
+    facts.push_back({"lost",
+                     "and " + counted(*sources, "more source") + ": " +
+                         counted(integer(at(more, "dropped")).value_or(0), "item"),
+                     Tone::bad});
 }
 
 void add_warnings(Facts& facts, const Json& status) {

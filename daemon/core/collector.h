@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -133,6 +134,7 @@ class Collector {
     std::uint64_t received_seq = 0;
     AckInfo told;    // what the last commit made true: all that may be said to the agent
     AckInfo handed;  // what the commit under way will make true
+    std::vector<SeqRange> told_lost, handed_lost;  // likewise; what readers are shown is told_lost
     UnixMs last_heard = 0;
     bool live = false;
     bool heard = false;       // since this collector started
@@ -151,7 +153,7 @@ class Collector {
     bool dirty = false, handed_out = false;
     std::map<std::uint32_t, std::unique_ptr<Attempt>> attempts;
     std::unordered_map<Rank, std::vector<SourceKey>> sources;  // in the order they came
-    std::vector<SourceKey> lossy;                              // those that have lost something
+    std::set<SourceKey> lossy;                                 // those with a told_lost
     std::shared_ptr<const RunView> view;                       // null when a run's own facts changed
   };
 
@@ -172,7 +174,8 @@ class Collector {
   void take_news(Source& source, Attempt& attempt, const Items& items, UnixMs now);
   static void note(Source& source, Attempt& attempt, const Outcome& outcome);
   void settle_source(Source& source, std::uint64_t durable);
-  void lose(Source& source, SeqRange range);
+  static void lose(Source& source, SeqRange range);
+  void show_losses(Source& source);
   static bool continues(const Run& run, const SourceRow& earlier, const Items& items);
   static void begin_at(Source& source, std::uint32_t offset);
   void take_records(Run& run, Source& source, const Items& items, const PackedRecords& records,
@@ -188,7 +191,7 @@ class Collector {
   void went(Source& source, bool finished, UnixMs now);
   bool is_live(const Run& run) const;
   void forget_oldest_source(Run& run, Rank rank);
-  static void inherit(Run& run, const Source& from, Source& to);
+  void inherit(const Source& from, Source& to);
   void restore_source(SourceRow row, UnixMs now);
   std::shared_ptr<const RunView> view_of(Run& run) const;
 

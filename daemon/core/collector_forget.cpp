@@ -63,25 +63,28 @@ void Collector::forget_oldest_source(Run& run, Rank rank) {
     goes = std::find_if(keys.begin(), keys.end(), delivered);
     const auto heir = goes == keys.end() ? goes : std::find_if(goes + 1, keys.end(), delivered);
     if (heir == keys.end()) return;
-    inherit(run, sources_.at(*goes), sources_.at(*heir));
+    inherit(sources_.at(*goes), sources_.at(*heir));
   }
   deleted_.sources.push_back(*goes);
   source_by_id_.erase(sources_.at(*goes).row.id);
   sources_.erase(*goes);
-  std::erase(run.lossy, *goes);
+  run.lossy.erase(*goes);
   run.view.reset();
   keys.erase(goes);
 }
 
-void Collector::inherit(Run& run, const Source& from, Source& to) {
+// Both are over, with nothing on its way to the database: what is durable of the one is told as the other's.
+void Collector::inherit(const Source& from, Source& to) {
   to.row.counts += from.row.counts;
+  to.told.counts += from.row.counts;
   to.dirty = true;
   if (from.row.lost.empty()) return;
-  if (to.row.lost.empty()) std::replace(run.lossy.begin(), run.lossy.end(), from.row.key, to.row.key);
   to.row.lost.insert(to.row.lost.begin(), from.row.lost.begin(), from.row.lost.end());
   if (to.row.lost.size() > limits::kMaxLostRanges)
     to.row.lost.erase(to.row.lost.begin(),
                       to.row.lost.end() - static_cast<std::ptrdiff_t>(limits::kMaxLostRanges));
+  to.handed_lost = to.row.lost;
+  show_losses(to);
 }
 
 }  // namespace laggard::core

@@ -36,6 +36,7 @@ Writes Collector::collect(UnixMs now, std::int64_t max_wait_ms) {
     source.dirty = false;
     source.handed_out = true;
     source.handed = {key, source.row.committed_seq, source.row.attempt_offset, source.row.counts};
+    source.handed_lost = source.row.lost;
     writes.sources.push_back(source.row);
   }
   return writes;
@@ -58,10 +59,6 @@ void Collector::settle_source(Source& source, std::uint64_t durable) {
 }
 
 void Collector::lose(Source& source, SeqRange range) {
-  Run& run = runs_.at(source.row.run);
-  run.view.reset();
-  if (source.row.lost.empty() && run.lossy.size() < limits::kMaxLossySources)
-    run.lossy.push_back(source.row.key);
   std::vector<SeqRange>& lost = source.row.lost;
   if (!lost.empty() && lost.back().last + 1 == range.first) {
     lost.back().last = range.last;
@@ -69,6 +66,16 @@ void Collector::lose(Source& source, SeqRange range) {
   }
   if (lost.size() == limits::kMaxLostRanges) lost.erase(lost.begin());
   lost.push_back(range);
+}
+
+// What a source has lost is shown when it is durable: a kill before that would take it back, until the agent,
+// which keeps what is not acknowledged, says it again.
+void Collector::show_losses(Source& source) {
+  if (source.told_lost == source.handed_lost) return;
+  source.told_lost = source.handed_lost;
+  Run& run = runs_.at(source.row.run);
+  run.lossy.insert(source.row.key);
+  run.view.reset();
 }
 
 std::vector<AckInfo> Collector::committed() {
@@ -82,6 +89,7 @@ std::vector<AckInfo> Collector::committed() {
     source.handed_out = false;
     const std::uint64_t before = source.told.committed_seq;
     source.told = source.handed;
+    show_losses(source);
     // An ack that says nothing new would look to the agent like a gap.
     if (source.told.committed_seq > before) acks.push_back(source.told);
   }
@@ -137,7 +145,7 @@ void Collector::restore_source(SourceRow row, UnixMs now) {
   source_by_id_.emplace(row.id, row.key);
   Run& run = runs_.at(row.run);
   run.sources[row.rank].push_back(row.key);
-  if (!row.lost.empty() && run.lossy.size() < limits::kMaxLossySources) run.lossy.push_back(row.key);
+  if (!row.lost.empty()) run.lossy.insert(row.key);
   if (const auto it = run.attempts.find(row.attempt); it != run.attempts.end()) {
     it->second->counts() += row.counts;
     // Its agent may only not have come back yet: it has the usual time to be heard.
@@ -146,6 +154,7 @@ void Collector::restore_source(SourceRow row, UnixMs now) {
   Source& source = sources_[row.key];
   source.received_seq = row.committed_seq;
   source.told = {row.key, row.committed_seq, row.attempt_offset, row.counts};
+  source.told_lost = row.lost;
   source.last_heard = now;
   source.live = !row.gone;
   source.resumed = row.attempt != 0;
@@ -185,8 +194,15 @@ std::shared_ptr<const RunView> Collector::view_of(Run& run) const {
   view->name = run.row.name;
   view->closed = run.row.closed;
   for (const SourceKey key : run.lossy) {
-    const SourceRow& row = sources_.at(key).row;
-    view->losses.push_back({row.rank, row.host, row.origin, row.counts.dropped, row.lost});
+    const Source& source = sources_.at(key);
+    const std::uint64_t dropped = source.told.counts.dropped;
+    if (view->losses.size() < limits::kMaxLossySources) {
+      view->losses.push_back(
+          {source.row.rank, source.row.host, source.row.origin, dropped, source.told_lost});
+    } else {
+      ++view->unlisted_losses.sources;
+      view->unlisted_losses.dropped += dropped;
+    }
   }
   for (const auto& [number, attempt] : run.attempts) {
     view->attempts.push_back(number);

@@ -78,7 +78,12 @@ struct Losses {
   Rank rank = 0;
   std::string host, origin;
   std::uint64_t dropped = 0;
-  std::vector<SeqRange> ranges;  ///< the newest limits::kMaxLostRanges, ascending; durable ones only
+  std::vector<SeqRange> ranges;  ///< the newest limits::kMaxLostRanges, ascending
+};
+
+/// Sources that lost items, of which only the number and the sum are told.
+struct UnlistedLosses {
+  std::uint64_t sources = 0, dropped = 0;
 };
 
 /// What the agents say of the lines they have read.
@@ -131,7 +136,10 @@ struct RunView {
   std::shared_ptr<const AttemptView> newest;  ///< the attempt with the highest number
   std::map<std::uint32_t, std::shared_ptr<const AttemptView>> live_attempts;  ///< every one, by its number
   bool closed = false;                                                        ///< closed by hand
-  std::vector<Losses> losses;  ///< of the first limits::kMaxLossySources sources that lost something
+  /// Of the first limits::kMaxLossySources sources that lost something, and of the others. What is here is
+  /// durable: a restart shows the same.
+  std::vector<Losses> losses;
+  UnlistedLosses unlisted_losses;
 };
 
 /// Losses and refusals that belong to no attempt, by name ("messages_malformed", ...).

@@ -209,6 +209,8 @@ Json run_status(const core::RunView& run, const AttemptNow& at, const core::Snap
   json["silent_after_ms"] = attempt.silent_after_ms;
   json["delivery"] = delivery_json(attempt.counts);
   json["losses"] = losses_json(run);
+  json["unlisted_losses"] = {{"sources", run.unlisted_losses.sources},
+                             {"dropped", run.unlisted_losses.dropped}};
   json["lines"] = lines_json(attempt.lines);
   json["clashes"] = clashes_json(attempt);
   json["warnings"] = attempt.warnings;

@@ -193,5 +193,28 @@ TEST_F(CollectorRetentionTest, OfManySourcesOfARankTheOldestAreForgottenAndStayC
   EXPECT_EQ(view()->attempt, 1U);
 }
 
+TEST_F(CollectorRetentionTest, WhatAForgottenSourceLostIsShownAsThatOfTheOneThatStays) {
+  const auto lost = [&] {
+    std::uint64_t sum = 0;
+    for (const Losses& losses : collector->snapshot(now, {})->runs.at(0)->losses) sum += losses.dropped;
+    return sum;
+  };
+  for (std::uint64_t start = 0; start < 2 * limits::kMaxSourcesPerRank; ++start) {
+    test::TestSource again(*collector, "job", 0, "start" + std::to_string(start));
+    again.hello(now, true);
+    EXPECT_EQ(lost(), start);  // also while the one that is forgotten is only being deleted
+    again.next_seq = 2;
+    again.send(record(0, 41 + static_cast<Step>(start), 100), now, 1);
+    again.bye(false, now);
+    const Writes writes = collector->collect(now, 0);
+    archive.commit(writes);
+    for (const SourceKey key : writes.deleted.sources) archive.sources.erase(key);
+    collector->committed();
+  }
+  EXPECT_EQ(lost(), 2 * limits::kMaxSourcesPerRank);
+  restart();
+  EXPECT_EQ(lost(), 2 * limits::kMaxSourcesPerRank);
+}
+
 }  // namespace
 }  // namespace laggard::core

@@ -313,6 +313,60 @@ TEST_F(CollectorTest, LostItemsAreNamedOnceThatIsDurableAndAfterARestartToo) {
   }
 }
 
+// A kill between the answer to a reader and the commit must not take back what the reader was told, nor count
+// it twice when the agent tells it again.
+TEST_F(CollectorTest, ALossIsShownOnceStoredAndAKillBeforeThatNeitherHidesNorDoublesIt) {
+  const auto losses = [&] { return collector->snapshot(now, {})->runs.at(0)->losses; };
+  const auto lose_seven = [&](TestSource& source) {
+    source.next_seq = 9;
+    source.send(record(0, 9, 10), now, 7);
+  };
+  TestSource source(*collector, "job", 0, "a");
+  source.hello(now);
+  source.send(record(0, 1, 10), now);
+  commit();
+  lose_seven(source);
+  EXPECT_TRUE(losses().empty());
+  (void)collector->collect(now, 0);  // the store has it, and nobody knows yet whether it can be written
+  EXPECT_TRUE(losses().empty());
+  restart();
+  EXPECT_TRUE(losses().empty());
+  EXPECT_EQ(view()->counts.dropped, 0U);
+  TestSource again(*collector, "job", 0, "a");
+  EXPECT_EQ(again.hello(now).committed_seq, 1U);
+  lose_seven(again);
+  commit();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(losses().size(), 1U);
+    EXPECT_EQ(losses()[0].dropped, 7U);
+    EXPECT_EQ(losses()[0].ranges, (std::vector<SeqRange>{{2, 8}}));
+    EXPECT_EQ(view()->counts.dropped, 7U);
+    restart();
+  }
+}
+
+TEST_F(CollectorTest, SourcesWithLossesBeyondTheNamedOnesAreCounted) {
+  const auto run = [&] { return collector->snapshot(now, {})->runs.at(0); };
+  for (std::size_t i = 0; i < limits::kMaxLossySources + 3; ++i) {
+    TestSource source(*collector, "job", static_cast<Rank>(i), "source" + std::to_string(i));
+    source.hello(now);
+    source.next_seq = 3;
+    source.send(record(static_cast<Rank>(i), 3, 10), now, 2);
+    if (i + 1 != limits::kMaxLossySources) continue;
+    commit();
+    EXPECT_EQ(run()->losses.size(), limits::kMaxLossySources);
+    EXPECT_EQ(run()->unlisted_losses.sources, 0U);
+  }
+  commit();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(run()->losses.size(), limits::kMaxLossySources);
+    EXPECT_EQ(run()->losses.back().rank, limits::kMaxLossySources - 1);
+    EXPECT_EQ(run()->unlisted_losses.sources, 3U);
+    EXPECT_EQ(run()->unlisted_losses.dropped, 6U);
+    restart();
+  }
+}
+
 TEST_F(CollectorTest, OnlyTheNewestLostRangesAreNamed) {
   TestSource source(*collector, "job", 0, "a");
   source.hello(now);

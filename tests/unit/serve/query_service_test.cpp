@@ -116,6 +116,17 @@ TEST_F(QueryServiceTest, LinesAreNullUntilAnAgentHasSaidThem) {
             Json::parse(R"({"accepted": 20, "foreign": 3, "rejected": 2, "pending_tail": 1})"));
 }
 
+TEST_F(QueryServiceTest, LossesAreListedAndThoseBeyondTheListCounted) {
+  core::RunView view = *test::run_view("job", {1, 2}, test::live_view(store_.runs["job"][2]));
+  view.losses = {{.rank = 1, .host = "node1", .origin = "api", .dropped = 2, .ranges = {{4, 5}}}};
+  view.unlisted_losses = {.sources = 3, .dropped = 6};
+  snapshot_ = test::snapshot_of({std::make_shared<core::RunView>(view)});
+  const Json run = service_.run({.run = "job"});
+  EXPECT_EQ(run["losses"], Json::parse(R"([{"rank": 1, "host": "node1", "origin": "api", "dropped": 2,
+    "ranges": [{"first_seq": 4, "last_seq": 5}]}])"));
+  EXPECT_EQ(run["unlisted_losses"], Json::parse(R"({"sources": 3, "dropped": 6})"));
+}
+
 TEST_F(QueryServiceTest, ASilentRankIsNamedWithItsLastStepAndAge) {
   core::AttemptView view = test::live_view(store_.runs["job"][2]);
   view.ranks[2].last_received = kNow - 25'000;  // its last step is 7, the newest is 8

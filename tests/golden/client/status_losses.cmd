@@ -1,0 +1,2 @@
+json status_losses
+run status
