@@ -251,6 +251,9 @@ class Starts(Keys):
         self.assertIn("there is no allow-list", self.refused_start(*key))
         self.allowed_agent("node1")
         self.assertIn("ingest_key", self.refused_start("--allow-list", self.list))
+        self.list.chmod(0o620)
+        self.assertIn("others than its owner may write the allow-list", self.refused_start(*key))
+        self.list.chmod(0o600)
         append(self.list, "what?\n")
         self.assertIn("allowed.jsonl:3: ", self.refused_start(*key))
 
