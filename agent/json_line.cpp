@@ -12,11 +12,38 @@ namespace {
 using nlohmann::json;
 namespace ondemand = simdjson::ondemand;
 
-// True for JSON's form of an integer, which simdjson refuses when it needs more than 64 bits.
-bool is_integer_text(std::string_view text) {
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// How many digits a text begins with.
+std::size_t digits(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
+}
+
+// Takes JSON's form of an integer off the front of a text; false when there is none.
+bool take_integer(std::string_view& text) {
   if (text.starts_with('-')) text.remove_prefix(1);
-  const bool digits = std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-  return digits && !text.empty() && (text.size() == 1 || text[0] != '0');
+  const std::size_t count = digits(text);
+  if (count == 0 || (count > 1 && text[0] == '0')) return false;
+  text.remove_prefix(count);
+  return true;
+}
+
+// True for JSON's form of an integer, which simdjson refuses when it needs more than 64 bits.
+bool is_integer_text(std::string_view text) { return take_integer(text) && text.empty(); }
+
+// True for JSON's form of any number, which simdjson refuses when no double is as large.
+bool is_number_text(std::string_view text) {
+  if (!take_integer(text)) return false;
+  if (text.starts_with('.')) {
+    const std::size_t count = digits(text.substr(1));
+    if (count == 0) return false;
+    text.remove_prefix(1 + count);
+  }
+  if (text.empty()) return true;
+  if (text[0] != 'e' && text[0] != 'E') return false;
+  text.remove_prefix(1);
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && digits(text) == text.size();
 }
 
 std::string_view trimmed_token(std::string_view token) {
@@ -56,15 +83,22 @@ Scalar JsonLine::scalar(Value value) const {
   return {Scalar::Kind::real, 0, number.get_double()};
 }
 
-json JsonLine::number_to_json(Value value) const {
+bool JsonLine::is_integer(Value value) const {
+  return value.type() == ondemand::json_type::number &&
+         is_integer_text(trimmed_token(value.raw_json_token()));
+}
+
+json JsonLine::number_to_json(Value value) {
   const Scalar number = scalar(value);
   if (number.kind == Scalar::Kind::real) return number.real;
   if (number.kind == Scalar::Kind::integer) return number.integer;
   std::uint64_t large = 0;
   if (value.get_uint64().get(large) == simdjson::SUCCESS) return large;
   const std::string_view token = trimmed_token(value.raw_json_token());
-  if (!is_integer_text(token)) throw simdjson::simdjson_error(simdjson::NUMBER_ERROR);
-  return token;
+  if (is_integer_text(token)) return token;
+  if (!is_number_text(token)) throw simdjson::simdjson_error(simdjson::NUMBER_ERROR);
+  refusal_ = "number out of range";
+  return nullptr;
 }
 
 json JsonLine::to_json(Object object, int depth) {

@@ -34,6 +34,8 @@ class JsonLine {
   simdjson::ondemand::document& load(std::string_view text);
 
   Scalar scalar(Value value) const;
+  /// True for an integer of any size.
+  bool is_integer(Value value) const;
   /// The whole value. Of a repeated key the last one wins; an integer that needs more than 64 bits is a text;
   /// NaN and the infinities are doubles, which JSON cannot express: see dump().
   nlohmann::json to_json(Value value, int depth);
@@ -43,7 +45,7 @@ class JsonLine {
   std::string_view refusal() const { return refusal_; }
 
  private:
-  nlohmann::json number_to_json(Value value) const;
+  nlohmann::json number_to_json(Value value);
 
   simdjson::ondemand::parser parser_;
   simdjson::ondemand::document document_;

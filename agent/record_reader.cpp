@@ -17,6 +17,7 @@ namespace ondemand = simdjson::ondemand;
 using nlohmann::json;
 
 constexpr std::int64_t kExactInDouble = std::int64_t{1} << 53;
+constexpr std::size_t kLongestInteger = 19;  // digits of one of 64 bits
 
 // The integer of a key; nothing when there is none, or none between the two bounds.
 std::optional<std::int64_t> integer_of(const json& object, const char* key, std::int64_t least,
@@ -28,6 +29,15 @@ std::optional<std::int64_t> integer_of(const json& object, const char* key, std:
   const auto number = it->get<std::int64_t>();
   if (number < least || number > most) return std::nullopt;
   return number;
+}
+
+// Of a config or an end without a usable rank. An integer of more than 64 bits has become a text.
+const char* why_no_rank(const json& object) {
+  const auto it = object.find("rank");
+  if (it == object.end()) return "no rank";
+  const bool large = it->is_string() && it->get_ref<const std::string&>().size() >= kLongestInteger &&
+                     it->get_ref<const std::string&>().find_first_not_of("-0123456789") == std::string::npos;
+  return it->is_number_integer() || large ? "rank out of range" : "rank is no integer";
 }
 
 }  // namespace
@@ -149,7 +159,7 @@ RecordReader::Result RecordReader::Impl::read_typed(ParsedLine* out) {
 
 void RecordReader::Impl::read_other(const json& object, ParsedLine* out) {
   const auto rank = integer_of(object, "rank", 0, limits::kMaxRank - 1);
-  if (!rank) refuse(object.contains("rank") ? "rank out of range" : "no rank");
+  if (!rank) refuse(why_no_rank(object));
   out->rank = static_cast<Rank>(rank.value_or(0));
   if (out->kind != LineKind::config) return;
   const auto small = [&](const char* key, std::int64_t most) { return integer_of(object, key, 1, most); };
@@ -241,6 +251,10 @@ void RecordReader::Impl::read_update_field(std::string_view key, ondemand::value
     const bool is_rank = key == "rank";
     const std::int64_t most = is_rank ? limits::kMaxRank - 1 : std::numeric_limits<std::int64_t>::max();
     (is_rank ? has_rank_ : has_step_) = true;
+    if (number.kind != Scalar::Kind::integer && !line_.is_integer(value)) {
+      if (number.kind == Scalar::Kind::other) (void)line_.to_json(value, 0);  // it may be no JSON at all
+      return refuse(is_rank ? "rank is no integer" : "step is no integer");
+    }
     if (number.kind != Scalar::Kind::integer || number.integer < 0 || number.integer > most)
       return refuse(is_rank ? "rank out of range" : "step out of range");
     if (is_rank)

@@ -326,16 +326,56 @@ TEST(LineParser, WhatIsNoRecordSaysWhy) {
   EXPECT_EQ(reason_of(R"({"type":"update","rank":0})"), "rejected: no step");
   EXPECT_EQ(reason_of(R"({"type":"update","rank":1000000,"step":1})"), "rejected: rank out of range");
   EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":-1})"), "rejected: step out of range");
-  EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":1.0})"), "rejected: step out of range");
+  EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":9.0})"), "rejected: step is no integer");
+  EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":"9"})"), "rejected: step is no integer");
+  EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":null})"), "rejected: step is no integer");
+  EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":[9]})"), "rejected: step is no integer");
+  EXPECT_EQ(reason_of(R"({"type":"update","rank":NaN,"step":9})"), "rejected: rank is no integer");
+  EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":9e0})"), "rejected: step is no integer");
+  EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":99999999999999999999 })"),
+            "rejected: step out of range");
+  EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":01})"), "rejected: torn record");
   EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":9223372036854775808})"),
             "rejected: step out of range");
   EXPECT_EQ(reason_of(R"({"type":"config","world_size":2})"), "rejected: no rank");
   EXPECT_EQ(reason_of(R"({"type":"end","rank":-1})"), "rejected: rank out of range");
+  EXPECT_EQ(reason_of(R"({"type":"end","rank":99999999999999999999})"), "rejected: rank out of range");
+  EXPECT_EQ(reason_of(R"({"type":"end","rank":1.0})"), "rejected: rank is no integer");
+  EXPECT_EQ(reason_of(R"({"type":"config","rank":"1"})"), "rejected: rank is no integer");
   EXPECT_EQ(reason_of("{\"type\":\"update\",\"rank\":0,\"step\":1,\"n\":\"\xff\"}"),
             "rejected: invalid UTF-8");
   EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":1,"n":NaN5})"), "rejected: torn record");
   EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":1,"n":1NaN})"), "rejected: torn record");
   EXPECT_EQ(reason_of(R"({"type":"update","rank":0,"step":1,"n":01})"), "rejected: torn record");
+}
+
+TEST(LineParser, ANumberThatNoDoubleHoldsIsNoTornRecord) {
+  const std::string head = R"({"type":"update","rank":0,"step":1,)";
+  for (const char* number : {"1e999", "-1e999", "1.5E+400", "123.0e4000"})
+    for (const std::string& fields :
+         {std::string("\"wall_ms\":") + number, std::string("\"loss\":") + number,
+          std::string(R"("cuda_stream_ms":{"a":)") + number + "}",
+          std::string(R"("counts":{"a":)") + number + "}", std::string(R"("h":{"1":2,"a":)") + number + "}",
+          std::string(R"("sample_indices":[1,)") + number + "]",
+          std::string(R"("list":[{"a":)") + number + "}]"})
+      EXPECT_EQ(reason_of(head + fields + "}"), "rejected: number out of range") << fields;
+  EXPECT_EQ(reason_of(R"({"type":"config","rank":0,"lr":1e999})"), "rejected: number out of range");
+  EXPECT_EQ(reason_of(head + R"("wall_ms":1e-999})"), "record ");
+  EXPECT_EQ(reason_of(head + R"("wall_ms":1e308})"), "record ");
+  for (const char* number : {"1e", "1.e5", "1e+", ".5e999", "01e999", "1e99x", "--1e999"})
+    EXPECT_EQ(reason_of(head + "\"loss\":" + number + "}"), "rejected: torn record") << number;
+}
+
+TEST(LineParser, WhatFollowsARefusedNumberIsRead) {
+  LineParser parser;
+  parser.start(R"({"type":"update","rank":0,"step":1,"wall_ms":1e999,"loss":2.5})");
+  EXPECT_EQ(parser.next()->reason, "number out of range");
+  EXPECT_EQ(parser.next(), nullptr);
+  parser.start(R"({"type":"update","rank":0,"step":2,"wall_ms":7.5})");
+  const ParsedLine* next = parser.next();
+  EXPECT_EQ(next->kind, LineKind::update);
+  EXPECT_EQ(next->reason, "");
+  EXPECT_EQ(next->view().wall_ms(), 7.5);
 }
 
 std::string repeated(const std::string& text, std::size_t times) {
