@@ -5,15 +5,14 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 import unittest
 
 from harness import BIN, EndToEnd, spawn, wait_until
 from processes import memory_bytes, stop
-from proxy import DeafPort
-from stress import dice, give_back_what_is_freed, query, say
+from proxy import ClosedPort, without_collector
+from stress import WARNING, dice, give_back_what_is_freed, query, say
 
 RUN = "job"
 MIB = 1 << 20
@@ -22,12 +21,11 @@ EXIT_S = 2.0  # what is promised of an exit
 SLACK_S = 8.0  # what a loaded machine may add
 # Its window, the copies that the socket has of it, the ring, and 11 MiB of its own times of its calls.
 MEMORY = (32 + 8 + 4 + 11 + 40) * MIB
-WARNING = re.compile(r"\[warning\]|\[error\]")
 ACCOUNT = re.compile(r"at the end (\d+) items were delivered, (\d+) dropped and (\d+) not delivered")
 
 
-class Job:
-    """A process that uses the library."""
+class Process:
+    """A training process that uses the library; by default the only rank of its job."""
 
     def __init__(self, test, ingest, program, *arguments, rank=0, world_size=1, **environment):
         self.log = test._log(f"job{rank}")
@@ -80,20 +78,13 @@ class Api(EndToEnd):
         self.assertEqual(query(collector.data, f"SELECT rank FROM sources WHERE committed_seq != {columns}"), [])
         return self.delivery(collector)
 
-    def port_without_listener(self):
-        holder = socket.socket()
-        self.addCleanup(holder.close)
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        return f"tcp://127.0.0.1:{holder.getsockname()[1]}"
-
     def test_a_collector_that_hangs_while_200000_records_come(self):
         """A15. Items are the records and one config."""
         give_back_what_is_freed(self)
         total = 200_000
         collector = self.start_collector()
         os.kill(collector.process.pid, signal.SIGSTOP)
-        job = Job(self, collector.ingest, "api_load", "exit", total, 60_000, QUEUE_RECORDS=10_000)
+        job = Process(self, collector.ingest, "api_load", "exit", total, 60_000, QUEUE_RECORDS=10_000)
         wait_until("its steps", lambda: "oldest are dropped" in job.said(), 60)
         time.sleep(1)
         peak = memory_bytes(job.process.pid, "VmHWM")
@@ -113,7 +104,7 @@ class Api(EndToEnd):
     def test_a_spool_for_what_the_queue_has_no_room_for(self):
         collector = self.start_collector()
         os.kill(collector.process.pid, signal.SIGSTOP)
-        job = Job(self, collector.ingest, "api_load", "loop", 3000, 1000, QUEUE_RECORDS=256, SPOOL=self.home)
+        job = Process(self, collector.ingest, "api_load", "loop", 3000, 1000, QUEUE_RECORDS=256, SPOOL=self.home)
         time.sleep(2)
         os.kill(collector.process.pid, signal.SIGCONT)
         seen = job.wait()
@@ -137,17 +128,8 @@ class Api(EndToEnd):
 
     def test_where_no_collector_answers(self):
         """A16 V1, V2, V3 and V5; A17 V2: 10,000 steps of 1 ms, then the end."""
-        deaf = DeafPort()
-        self.addCleanup(deaf.close)
-        silent = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.addCleanup(silent.close)
-        places = {
-            "nobody listens": self.port_without_listener(),
-            "packets vanish": deaf.ingest,
-            "never reads": f"tcp://127.0.0.1:{silent.getsockname()[1]}",
-            "no such name": "tcp://collector.invalid:17600",
-        }
-        jobs = {what: Job(self, ingest, "api_load", "loop", 10_000, 1000) for what, ingest in places.items()}
+        places = without_collector(self)
+        jobs = {what: Process(self, place.ingest, "api_load", "loop", 10_000, 1000) for what, place in places.items()}
         for what, job in jobs.items():
             seen = job.wait()
             say(what, **seen)
@@ -160,7 +142,7 @@ class Api(EndToEnd):
     def test_a_collector_that_is_killed_in_the_middle(self):
         """A16 V4: what was kept arrives when it comes back, with a queue that has room and with one that has not."""
         collector = self.start_collector()
-        job = Job(self, collector.ingest, "api_load", "loop", 10_000, 1000, QUEUE_RECORDS=1000)
+        job = Process(self, collector.ingest, "api_load", "loop", 10_000, 1000, QUEUE_RECORDS=1000)
         self.wait_updates(collector, RUN, 500)
         collector.kill()
         wait_until("dropped records", lambda: "oldest are dropped" in job.said(), 60)
@@ -180,7 +162,7 @@ class Api(EndToEnd):
 
     def test_a_collector_that_comes_back_in_time_costs_nothing(self):
         collector = self.start_collector()
-        job = Job(self, collector.ingest, "api_load", "loop", 5000, 1000)
+        job = Process(self, collector.ingest, "api_load", "loop", 5000, 1000)
         self.wait_updates(collector, RUN, 500)
         collector.kill()
         time.sleep(1)
@@ -199,7 +181,7 @@ class Api(EndToEnd):
                 collector.stop()
                 collector = self.start_collector(data=f"data-{what}")
                 begin = time.monotonic()
-                job = Job(self, collector.ingest, "api_load", what, 100)
+                job = Process(self, collector.ingest, "api_load", what, 100)
                 job.wait()
                 say(what, s=f"{time.monotonic() - begin:.2f}")
                 self.assertEqual(job.process.returncode, 0)
@@ -209,8 +191,10 @@ class Api(EndToEnd):
 
     def test_an_exit_without_a_collector(self):
         """A17 V2."""
+        nobody = ClosedPort()
+        self.addCleanup(nobody.close)
         for what in ("exit", "loop"):
-            job = Job(self, self.port_without_listener(), "api_load", what, 100)
+            job = Process(self, nobody.ingest, "api_load", what, 100)
             begin = time.monotonic()
             job.wait()
             exit_s = time.monotonic() - begin
@@ -222,7 +206,7 @@ class Api(EndToEnd):
     def test_a_job_that_is_told_to_stop(self):
         """A17 V3: the example ends its loop at SIGTERM; what it has measured is delivered at its exit."""
         collector = self.start_collector()
-        job = Job(self, collector.ingest, "training_loop", 100_000, 2)
+        job = Process(self, collector.ingest, "training_loop", 100_000, 2)
         self.wait_updates(collector, RUN, 100)
         begin = time.monotonic()
         self.assertEqual(stop(job.process), 0)
@@ -237,7 +221,7 @@ class Api(EndToEnd):
     def test_a_rank_that_leaves_by_underscore_exit(self):
         """A17 V4: what was handed over a moment ago has arrived."""
         collector = self.start_collector()
-        job = Job(self, collector.ingest, "api_load", "_exit", 100, 2000)
+        job = Process(self, collector.ingest, "api_load", "_exit", 100, 2000)
         job.wait()
         self.assertEqual(job.process.returncode, 0)
         self.assertEqual(self.wait_counted(collector, 101)["stored"], 101)
@@ -248,7 +232,7 @@ class Api(EndToEnd):
         rng, ranks, steps = dice("api"), 8, 3000
         collector = self.start_collector()
         jobs = [
-            Job(self, collector.ingest, "api_load", "loop", steps, 1000, rank=rank, world_size=ranks)
+            Process(self, collector.ingest, "api_load", "loop", steps, 1000, rank=rank, world_size=ranks)
             for rank in range(ranks)
         ]
         self.wait_updates(collector, RUN, rng.randrange(1, ranks * steps // 4), 60)
@@ -267,7 +251,7 @@ class Api(EndToEnd):
         """A18: children that return, call _exit and call the library, four of them four times."""
         collector = self.start_collector()
         steps = 2000
-        job = Job(self, collector.ingest, "api_load", "fork", steps)
+        job = Process(self, collector.ingest, "api_load", "fork", steps)
         seen = job.wait()
         self.assertEqual(job.process.returncode, 0, job.said())
         self.assertEqual(seen["children_failed"], 0)
@@ -279,7 +263,7 @@ class Api(EndToEnd):
 
     def test_stages_are_known_with_their_parents(self):
         collector = self.start_collector()
-        job = Job(self, collector.ingest, "training_loop", 300, 2)
+        job = Process(self, collector.ingest, "training_loop", 300, 2)
         job.process.wait(60)
         self.wait_counted(collector, 302)
         rows = self.cli_json(collector, "stages", RUN)["stages"]

@@ -25,12 +25,11 @@ os._exit(1)
 """
 
 
-def write_slowly(job, files):
-    """All lines of all ranks, over some seconds."""
+def write_slowly(job, steps):
+    """So many steps, over some seconds."""
     at_once = 20
-    for begin in range(0, job.steps + 1, at_once):
-        for rank, file in enumerate(files):
-            append(file, job.text(rank, begin, begin + at_once))
+    for _ in range(steps // at_once):
+        job.write(at_once)
         time.sleep(0.02)
 
 
@@ -57,9 +56,10 @@ class Exit(EndToEnd):
 
     def test_a_rank_that_dies_without_a_word(self):
         """V4: os._exit() in the middle of a line. All whole lines arrive, the torn one is waited for."""
-        job = Job(dice("exit"), 1, 100)
+        job = Job(dice("exit"), self.home, 1, name="whole")
+        job.write(100)
         agent = self.start_agent(self.collector, RUN, self.file)
-        rank = subprocess.run([sys.executable, "-c", DYING_RANK, self.file], input=job.text(0).encode(), timeout=60)
+        rank = subprocess.run([sys.executable, "-c", DYING_RANK, self.file], input=job.files[0].read_bytes(), timeout=60)
         self.assertEqual(rank.returncode, 1)
         self.wait_updates(self.collector, RUN, 99)
         self.wait_for_run(self.collector, RUN, lambda status: status["lines"]["pending_tail"] == 1, "the torn line")
@@ -71,10 +71,9 @@ class Exit(EndToEnd):
         """V5: SIGTERM while eight agents send."""
         ranks, steps = 8, 4000
         rng = dice("exit")
-        job = Job(rng, ranks, steps)
-        files = [self.home / f"rank{rank}.jsonl" for rank in range(ranks)]
-        agents = [self.start_agent(self.collector, RUN, file, extra=["-o", "json"]) for file in files]
-        writing = threading.Thread(target=write_slowly, args=(job, files))
+        job = Job(rng, self.home, ranks)
+        agents = [self.start_agent(self.collector, RUN, file, extra=["-o", "json"]) for file in job.files]
+        writing = threading.Thread(target=write_slowly, args=(job, steps))
         writing.start()
         self.wait_updates(self.collector, RUN, rng.randrange(1, ranks * steps // 4), 60)
         begin = time.monotonic()
@@ -100,7 +99,7 @@ class Exit(EndToEnd):
         self.assertLess(sum(stored.values()), total, "nothing was on its way any more: the test has shown nothing")
 
         self.collector = self.restart(self.collector)
-        agents = [self.start_agent(self.collector, RUN, file) for file in files]
+        agents = [self.start_agent(self.collector, RUN, file) for file in job.files]
         self.wait_updates(self.collector, RUN, ranks * steps, 60)
         for agent in agents:
             self.assertEqual(agent.stop(), 0, agent.said())

@@ -8,10 +8,11 @@ import time
 import unittest
 
 import hostile
-from harness import TESTS, EndToEnd, append, config_line, spawn, update_line, wait_until
-from hostile import Crowd, Dealer, batch, connect, field, frame, hello, is_closed, send_quietly
+from harness import TESTS, EndToEnd, spawn, wait_until
+from hostile import Crowd, Dealer, batch, connect, field, hello, is_closed, send_quietly
 from processes import cpu_s
 from prometheus_text import parse
+from stress import Job, check_export, wait_stored
 
 RANKS = 4
 VERSION = int(
@@ -22,53 +23,39 @@ HTTP_PLACES = 256
 MIB = 1 << 20
 
 
-class Job:
+class Training:
     """A job of four ranks that takes a step every 50 ms, and its agent."""
 
     def __init__(self, test, collector, run="job"):
         self.test, self.collector, self.run = test, collector, run
-        self.files = [test.home / f"{run}-rank{rank}.jsonl" for rank in range(RANKS)]
-        self.walls = {}
-        for rank, file in enumerate(self.files):
-            append(file, config_line(rank, RANKS))
+        self.job = Job(random.Random(22), test.home, RANKS)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._train)
         self._thread.start()
         test.addCleanup(self._stop)
-        self.agent = test.start_agent(collector, run, *self.files)
+        test.start_agent(collector, run, *self.job.files)
 
     def _train(self):
-        step = 0
         while not self._stopping.wait(0.05):
-            step += 1
-            for rank, file in enumerate(self.files):
-                self.walls[rank, step] = 100.0 + step + rank / 8
-                append(file, update_line(rank, step, self.walls[rank, step]))
+            self.job.write(1)
 
     def _stop(self):
         self._stopping.set()
         self._thread.join()
 
-    def steps(self):
-        return max((step for _, step in list(self.walls)), default=0)
-
     def finish(self):
         """Ends the job and checks that every record is there once, as it was written."""
         self._stop()
-        for rank, file in enumerate(self.files):
-            append(file, f'{{"type": "end", "rank": {rank}}}\n')
+        self.job.end()
         self.test.wait_for_run(
             self.collector,
             self.run,
-            lambda s: s["state"] == "ended" and s["steps_by_state"]["complete"] == self.steps(),
+            lambda s: s["state"] == "ended" and s["steps_by_state"]["complete"] == self.job.steps,
             "the well-behaved job, complete",
             deadline_s=120,
         )
-        stored = lambda: len(self.test.updates(self.collector, self.run)) >= len(self.walls)  # noqa: E731
-        wait_until("every record, stored", stored, 60)
-        updates = self.test.updates(self.collector, self.run)
-        self.test.assertEqual({(u["rank"], u["step"]): u["wall_ms"] for u in updates}, self.walls)
-        self.test.assertEqual(len(updates), len(self.walls))
+        wait_stored(self.collector, self.run, RANKS * (self.job.steps + 2), 60)
+        check_export(self.test, self.collector, self.run, self.job)
 
 
 class Hostile(EndToEnd):
@@ -83,7 +70,7 @@ class Hostile(EndToEnd):
                 return spawn(["prlimit", f"--nofile={files}:{files}", *command], **options)
 
         self.collector = self.start_collector(launch=launch)
-        self.job = Job(self, self.collector)
+        self.training = Training(self, self.collector)
         self.wait_updates(self.collector, "job", RANKS)
 
     def counted(self, name, **labels):
@@ -127,7 +114,7 @@ class Hostile(EndToEnd):
         self.wait_counted("garbage counted by the agents' port", lambda: self.event("handshakes_refused") > refused)
         self.assertGreater(self.counted("laggard_http_requests_broken_total"), broken)
         self.wait_counted("strangers gone", lambda: self.event("connections") == 1)
-        self.job.finish()
+        self.training.finish()
 
     def test_frames_that_lie(self):
         self.start()
@@ -145,7 +132,7 @@ class Hostile(EndToEnd):
             self.assertTrue(is_closed(dealer.connection))
             dealer.close()
         self.wait_counted("strangers gone", lambda: self.event("connections") == 1)
-        self.job.finish()
+        self.training.finish()
 
     # ---- messages ----
 
@@ -170,7 +157,7 @@ class Hostile(EndToEnd):
         dealer.send(bytes(9 * MIB))
         self.assertTrue(is_closed(dealer.connection), "a message that ZeroMQ does not read ends the connection")
         dealer.close()
-        self.job.finish()
+        self.training.finish()
 
     def test_absurd_hellos_and_batches(self):
         self.start()
@@ -213,7 +200,7 @@ class Hostile(EndToEnd):
             dealer.send(message)
         self.wait_counted("malformed", lambda: self.event("messages_malformed") == malformed + len(wrong))
         dealer.close()
-        self.job.finish()
+        self.training.finish()
 
     # ---- HTTP, half ----
 
@@ -245,7 +232,7 @@ class Hostile(EndToEnd):
         self.wait_counted(
             "broken requests", lambda: self.counted("laggard_http_requests_broken_total") >= broken + 5 + 4
         )
-        self.job.finish()
+        self.training.finish()
 
     # ---- crowds ----
 
@@ -264,7 +251,7 @@ class Hostile(EndToEnd):
         self.assertEqual(self.event("connections_unaccepted"), 0)
         self.wait_counted("them all gone", lambda: self.event("connections") == 1)
         self.assert_no_spin()
-        self.job.finish()
+        self.training.finish()
 
     def test_a_crowd_that_says_nothing_to_the_http_port(self):
         self.may_open(CROWD)
@@ -276,7 +263,7 @@ class Hostile(EndToEnd):
         least = len(crowd.connections) // 2
         self.assertGreaterEqual(self.refused_of(crowd, HTTP_PLACES), least)
         self.assert_no_spin()
-        self.job.finish()
+        self.training.finish()
 
     def refused_of(self, crowd, places):
         """Waits until all of a crowd but those with a place were sent away, lets it leave, and says who was refused."""
@@ -300,10 +287,10 @@ class Hostile(EndToEnd):
         self.wait_counted("too many are refused", lambda: self.event("connections_refused") > files // 2)
         self.assert_no_spin()
         self.assertLess(self.event("connections"), files)
-        self.job.finish()
+        self.training.finish()
         crowd.leave()
         self.wait_counted("them all gone", lambda: self.event("connections") <= 1)
-        self.run_agent(self.collector, "after", *self.job.files)
+        self.run_agent(self.collector, "after", *self.training.job.files)
 
     def test_more_connections_than_64_descriptors(self):
         self.more_connections_than_descriptors(64)
@@ -318,7 +305,7 @@ class Hostile(EndToEnd):
         self.assertGreaterEqual(self.refused_of(crowd, 128), 100)
         self.assertEqual(self.counted("laggard_http_connections_unaccepted_total"), 0)
         self.assert_no_spin()
-        self.job.finish()
+        self.training.finish()
 
     def test_too_few_descriptors_are_an_error_that_says_so(self):
         with self.assertRaises(RuntimeError) as raised:

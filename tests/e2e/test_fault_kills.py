@@ -4,8 +4,8 @@ twice, and no figure differs from those of a collector that was left alone."""
 import time
 import unittest
 
-from harness import EndToEnd, append
-from stress import Job, dice, query, say, wait_stored
+from harness import EndToEnd
+from stress import Job, check_export, dice, query, say, wait_stored
 
 RUN = "job"
 RANKS, STEPS, AGENTS = 64, 2000, 8
@@ -16,20 +16,13 @@ class Kills(EndToEnd):
     def setUp(self):
         super().setUp()
         self.rng = dice("kills")
-        self.job = Job(self.rng, RANKS, STEPS)
-        self.files = [self.home / f"rank{rank}.jsonl" for rank in range(RANKS)]
+        self.job = Job(self.rng, self.home, RANKS)
         self.collector = self.start_collector()
         self.agents = [self.follow(index) for index in range(AGENTS)]
-        self.written = 0  # lines of each file
 
     def follow(self, index):
         share = RANKS // AGENTS
-        return self.start_agent(self.collector, RUN, *self.files[index * share : (index + 1) * share])
-
-    def write(self, lines):
-        for rank, file in enumerate(self.files):
-            append(file, self.job.text(rank, self.written, self.written + lines))
-        self.written += lines
+        return self.start_agent(self.collector, RUN, *self.job.files[index * share : (index + 1) * share])
 
     def kill_collector(self):
         self.collector.kill()
@@ -47,7 +40,7 @@ class Kills(EndToEnd):
         self.rng.shuffle(rounds)
         begin = time.monotonic()
         for kill in rounds:
-            self.write(STEPS // len(rounds) + 1)
+            self.job.write(STEPS // len(rounds))
             time.sleep(self.rng.uniform(0, 1))
             kill()
         killing_s = time.monotonic() - begin
@@ -57,7 +50,7 @@ class Kills(EndToEnd):
             self.assertEqual(agent.stop(), 0, agent.said())
         say_s = time.monotonic() - begin
         self.check_tables()
-        self.check_export()
+        check_export(self, self.collector, RUN, self.job)
         self.check_figures()
         say("kills", kills=len(rounds), killing_s=f"{killing_s:.1f}", all_s=f"{say_s:.1f}", **self.counts)
 
@@ -87,18 +80,10 @@ class Kills(EndToEnd):
         self.assertEqual(delivery["duplicate"], sum(source[3] for source in sources))
         self.counts = {"sources": len(sources), "stored": delivery["stored"], "duplicate": delivery["duplicate"]}
 
-    def check_export(self):
-        expected = self.job.updates()
-        for record in self.updates(self.collector, RUN):
-            sent = expected.pop((record["rank"], record["step"]), None)
-            self.assertIsNotNone(sent, f"exported twice, or never sent: {record}")
-            self.assertEqual({key: record[key] for key in sent}, sent)
-        self.assertFalse(expected, "not exported")
-
     def check_figures(self):
         """What is shown is what a collector shows that nobody killed."""
         undisturbed = self.start_collector("undisturbed")
-        agent = self.start_agent(undisturbed, RUN, *self.files, extra=["--once"])
+        agent = self.start_agent(undisturbed, RUN, *self.job.files, extra=["--once"])
         self.assertEqual(agent.wait(240), 0, agent.said())
         for question in (["report", RUN], ["stages", RUN], ["steps", RUN, "--from", "1", "--to", str(STEPS)]):
             answers = [self.cli(collector, *question, "-o", "json") for collector in (self.collector, undisturbed)]

@@ -1,30 +1,20 @@
 """Networks that break, stall and lie between agents and their collector, and collectors that are not there (case A16):
 what was written arrives once, and an agent costs next to nothing while it waits."""
 
-import re
-import socket
 import time
 import unittest
 
 from harness import EndToEnd, append, config_line, update_line
 from processes import cpu_s, wait_until
-from proxy import DeafPort, Proxy
-from stress import Job, check_once, dice, say
+from proxy import ClosedPort, Proxy, without_collector
+from stress import WARNING, Job, check_export, check_once, dice, say
 
 RUN = "job"
-WARNING = re.compile(r"\[warning\]|\[error\]")
 # Of one core, while there is no collector; far above what is seen, so that a slow build passes too.
 IDLE_SHARE = 0.2
 IDLE_S = 6
 # What --once and SIGTERM promise, and what a loaded machine may add.
 GIVE_UP_S, STOP_S, SLACK_S = 10, 4, 20
-
-
-class Place:
-    """A collector's address without a collector."""
-
-    def __init__(self, ingest):
-        self.ingest = ingest
 
 
 class Network(EndToEnd):
@@ -38,18 +28,6 @@ class Network(EndToEnd):
         lines += [update_line(rank, step, 10.0 + step) for step in range(1, records + 1)]
         append(file, "".join(lines))
         return file
-
-    def port_without_listener(self):
-        """An address where nobody listens, and where nobody but a collector of this test's ever will.
-
-        The socket that holds the port does not listen, so the kernel refuses connections; and as it allows its
-        address to be used again, a collector can still have it.
-        """
-        holder = socket.socket()
-        self.addCleanup(holder.close)
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        return f"tcp://127.0.0.1:{holder.getsockname()[1]}"
 
     def proxy_to(self, collector):
         host, port = collector.ingest.removeprefix("tcp://").split(":")
@@ -75,18 +53,9 @@ class Network(EndToEnd):
 
     def test_where_no_collector_answers(self):
         """A16 V1, V2, V3 and V5, A17 V2: an agent that follows, and one with --once."""
-        deaf = DeafPort()
-        self.addCleanup(deaf.close)
-        silent = socket.create_server(("127.0.0.1", 0), backlog=64)  # the kernel accepts for it, and nobody reads
-        self.addCleanup(silent.close)
-        places = {
-            "nobody listens": self.port_without_listener(),
-            "packets vanish": deaf.ingest,
-            "never reads": f"tcp://127.0.0.1:{silent.getsockname()[1]}",
-            "no such name": "tcp://collector.invalid:17600",
-        }
+        places = without_collector(self)
         file = self.write(100)
-        agents = {what: self.follow(Place(ingest), file) for what, ingest in places.items()}
+        agents = {what: self.follow(place, file) for what, place in places.items()}
         self.check_idle(agents)
         for what, agent in agents.items():
             begin = time.monotonic()
@@ -96,18 +65,19 @@ class Network(EndToEnd):
             self.assertIn("undelivered: 101", agent.said(), what)
             say(what, stop_s=f"{stop_s:.1f}")
         begin = time.monotonic()
-        agents = {what: self.follow(Place(ingest), file, extra=["--once"]) for what, ingest in places.items()}
+        agents = {what: self.follow(place, file, extra=["--once"]) for what, place in places.items()}
         for what, agent in agents.items():
             self.assertEqual(agent.wait(GIVE_UP_S + SLACK_S), 3, f"{what}: {agent.said()}")
             self.assertIn("undelivered: 101 (no collector answered)", agent.said(), what)
             say(what, once_s=f"{time.monotonic() - begin:.1f}")
 
     def test_a_collector_that_comes_later_and_comes_back(self):
-        ingest = self.port_without_listener()
+        place = ClosedPort()
+        self.addCleanup(place.close)
         files = [self.write(1000, rank, 2) for rank in range(2)]
-        agents = [self.follow(Place(ingest), file) for file in files]
+        agents = [self.follow(place, file) for file in files]
         self.check_idle({f"before the collector, {i}": agent for i, agent in enumerate(agents)})
-        collector = self.start_collector(ingest=ingest)
+        collector = self.start_collector(ingest=place.ingest)
         self.wait_updates(collector, RUN, 2000, 60)
         self.assertEqual(collector.stop(), 0)
         for file, rank in zip(files, range(2)):
@@ -122,17 +92,13 @@ class Network(EndToEnd):
 
     def test_cut_delayed_stalled_and_trickled(self):
         ranks, steps, faults = 8, 1200, 24
-        job = Job(self.rng, ranks, steps)
-        files = [self.home / f"rank{rank}.jsonl" for rank in range(ranks)]
+        job = Job(self.rng, self.home, ranks)
         collector = self.start_collector()
         proxies = [self.proxy_to(collector) for _ in range(4)]
-        agents = [self.follow(proxy, *files[2 * i : 2 * i + 2]) for i, proxy in enumerate(proxies)]
-        begin, written, cuts = time.monotonic(), 0, 0
+        agents = [self.follow(proxy, *job.files[2 * i : 2 * i + 2]) for i, proxy in enumerate(proxies)]
+        begin, cuts = time.monotonic(), 0
         for _ in range(faults):
-            lines = steps // faults + 1
-            for rank, file in enumerate(files):
-                append(file, job.text(rank, written, written + lines))
-            written += lines
+            job.write(steps // faults)
             proxy = self.rng.choice(proxies)
             proxy.mode = self.rng.choice(["forward", "forward", "delay", "trickle", "stall"])
             time.sleep(self.rng.uniform(0, 1))
@@ -144,9 +110,7 @@ class Network(EndToEnd):
         for agent in agents:
             self.assertEqual(agent.stop(), 0, agent.said())
         stored = check_once(self, collector, RUN, ranks, steps)
-        exported = {(line["rank"], line["step"]): line for line in self.updates(collector, RUN)}
-        for key, sent in job.updates().items():
-            self.assertEqual({name: exported[key][name] for name in sent}, sent)
+        check_export(self, collector, RUN, job)
         say("bad network", cuts=cuts, s=f"{time.monotonic() - begin:.1f}", **stored)
 
     def test_half_open(self):

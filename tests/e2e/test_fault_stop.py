@@ -42,19 +42,17 @@ class Stop(EndToEnd):
     def test_a_minute_without_a_word(self):
         """Sixteen ranks go on writing, slowly."""
         ranks, steps = 16, 600
-        job = Job(dice("stop"), ranks, steps)
-        files = [self.home / f"rank{rank}.jsonl" for rank in range(ranks)]
+        job = Job(dice("stop"), self.home, ranks)
         # Two more agents find far more than their windows may hold: in one file, and in a hundred.
         wide = {"one": [self.home / "one.jsonl"], "many": [self.home / f"many{rank}.jsonl" for rank in range(100)]}
         wide_records = 3000  # of 30 kB
-        agents = [self.start_agent(self.collector, RUN, *files[i : i + 4]) for i in range(0, ranks, 4)]
+        agents = [self.start_agent(self.collector, RUN, *job.files[i : i + 4]) for i in range(0, ranks, 4)]
         agents += [self.start_agent(self.collector, run, *run_files) for run, run_files in wide.items()]
-        for rank, file in enumerate(files):
-            append(file, job.text(rank, 0, 100))
+        job.write(100)
         for run_files in wide.values():
             for rank, file in enumerate(run_files):
                 append(file, config_line(rank, len(run_files)))
-        self.wait_updates(self.collector, RUN, ranks * 99)
+        self.wait_updates(self.collector, RUN, ranks * 100)
         for run, run_files in wide.items():
             wait_stored(self.collector, run, len(run_files))
         before = max(memory_bytes(agent.process.pid) for agent in agents)
@@ -65,19 +63,17 @@ class Stop(EndToEnd):
             for rank, file in enumerate(run_files):
                 steps_of_file = range(1, wide_records // len(run_files) + 1)
                 append(file, "".join(update_line(rank, step, 10.0, tags=tags) for step in steps_of_file))
-        begin, cpu, peaks, written = time.monotonic(), None, [0] * len(agents), 100
+        begin, cpu, peaks = time.monotonic(), None, [0] * len(agents)
         while (past := time.monotonic() - begin) < STOP_S:
-            if written <= steps:
-                for rank, file in enumerate(files):
-                    append(file, job.text(rank, written, written + 25))
-                written += 25
+            if job.steps < steps:
+                job.write(25)
             elif cpu is None and past > STOP_S / 2:
                 cpu = [(cpu_s(agent.process.pid), time.monotonic()) for agent in agents]
             peaks = [max(peak, memory_bytes(agent.process.pid)) for agent, peak in zip(agents, peaks)]
             delivered = self.progress_lines()
             time.sleep(0.5)
         shares = [(cpu_s(agent.process.pid) - used) / (time.monotonic() - at) for agent, (used, at) in zip(agents, cpu)]
-        self.assertLessEqual(delivered, ranks * 100 + 101, "progress that nobody can have acknowledged")
+        self.assertLessEqual(delivered, ranks * 101 + 101, "progress that nobody can have acknowledged")
         waiting = {run: sum(file.stat().st_size for file in run_files) // MIB for run, run_files in wide.items()}
         say("stop", cpu_percent=f"{100 * max(shares):.1f}", rss_before_mib=before // MIB, waiting_mib=waiting,
             rss_peak_mib=[size // MIB for size in peaks])  # fmt: skip

@@ -11,7 +11,8 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import BIN, EndToEnd, append, config_line, run_client, spawn, stop, update_line, wait_until
+from harness import BIN, EndToEnd, run_client, spawn, stop, wait_until
+from stress import Job
 
 RANKS = 4
 NAMESPACE = "a mount namespace of one's own"
@@ -33,26 +34,8 @@ def seen_by(process, path):
     return Path(f"/proc/{process.pid}/root{path}")
 
 
-class Job:
-    """Rank files that are written step by step."""
-
-    def __init__(self, test, ranks=RANKS, name="rank"):
-        self.files = [test.home / f"{name}{rank}.jsonl" for rank in range(ranks)]
-        self.step = 0
-        for rank, file in enumerate(self.files):
-            append(file, config_line(rank, ranks))
-
-    def write(self, steps, pad=""):
-        texts = [[] for _ in self.files]
-        for _ in range(steps):
-            self.step += 1
-            for rank, lines in enumerate(texts):
-                dice = random.Random(self.step * 1000 + rank)
-                stages = {name: dice.uniform(1, 100) for name in ("load", "forward", "backward")}
-                more = {"note": pad} if pad else {}
-                lines.append(update_line(rank, self.step, dice.uniform(100, 200), stages, **more))
-        for file, lines in zip(self.files, texts):
-            append(file, "".join(lines))
+def job_of(test, ranks=RANKS):
+    return Job(random.Random(7), test.home, ranks)
 
 
 class FullDisk(EndToEnd):
@@ -78,7 +61,7 @@ class FullDisk(EndToEnd):
                     continue
 
     def test_the_live_view_goes_on_and_writing_resumes(self):
-        job = Job(self)
+        job = job_of(self)
         job.write(50)
         agent = self.start_agent(self.collector, "job", *job.files)
         self.wait_for_run(
@@ -86,9 +69,14 @@ class FullDisk(EndToEnd):
         )
         wait_until("all is durable", lambda: self.collector.get("/api/v1/status")["storage"]["unstored"] == 0, 60)
         self.fill()
-        job.write(2000, pad="x" * 500)  # more than the log's pages that are there already
+        job.write(2000, note="x" * 500)  # more than the log's pages that are there already
+        # Filling the disk may take longer than a rank may be silent: the step is waited for in all of them.
         status = self.wait_for_run(
-            self.collector, "job", lambda s: s["last_step"] == 2050 and s["storage"]["problem"], "live view", 120
+            self.collector,
+            "job",
+            lambda s: s["settled"] and s["settled"]["step"] == 2050 and s["storage"]["problem"],
+            "live view",
+            120,
         )
         self.assertIn("full", status["storage"]["problem"])
         self.assertGreater(status["storage"]["unstored"], 0)
@@ -159,7 +147,7 @@ class Refused(EndToEnd):
 
     def database(self):
         """The folder of a collector that has stored a run and ended."""
-        job = Job(self)
+        job = job_of(self)
         job.write(20)
         collector = self.start_collector()
         self.run_agent(collector, "job", *job.files)
@@ -212,7 +200,7 @@ class Held(EndToEnd):
 
     def test_readers_and_a_lock_cost_nothing_but_time(self):
         ranks = 10
-        job = Job(self, ranks)
+        job = job_of(self, ranks)
         collector = self.start_collector()
         agent = self.start_agent(collector, "job", *job.files)
         done = threading.Event()
@@ -263,13 +251,13 @@ class Held(EndToEnd):
         output, errors = paused.communicate(timeout=60)
         self.assertEqual((paused.returncode, errors), (0, ""))
         self.assertGreaterEqual(output.count('"update"'), 20 * ranks)
-        self.wait_updates(collector, "job", job.step * ranks)
+        self.wait_updates(collector, "job", job.steps * ranks)
         self.assertEqual(agent.stop(), 0, agent.said())
         self.assertGreater(max(waited), 1500, "the lock of 3 s shows as waiting")
         for text in said:
             self.assertNotIn("locked", text)
         self.assertNotIn("locked", collector.log.read_text())
-        self.assertEqual(self.run_status(collector, "job")["delivery"]["stored"], ranks * (job.step + 1))
+        self.assertEqual(self.run_status(collector, "job")["delivery"]["stored"], ranks * (job.steps + 1))
         self.assertLess(wal[-1], 128 << 20)
 
 
@@ -281,13 +269,13 @@ class Kept(EndToEnd):
 
     def test_a_full_database_loses_records_first_and_says_so(self):
         collector = self.start_collector(config={"max_database_mb": 3})
-        job = Job(self)
+        job = job_of(self)
         agent = self.start_agent(collector, "job", *job.files)
         for _ in range(20):
-            job.write(100, pad="y" * 400)
-            self.wait_updates(collector, "job", job.step * RANKS)
+            job.write(100, note="y" * 400)
+            self.wait_updates(collector, "job", job.steps * RANKS)
         kept = wait_until("records go", lambda: self.kept(collector)["records_from"] and self.kept(collector), 60)
-        self.assertLessEqual(kept["records_from"], job.step - 255)
+        self.assertLessEqual(kept["records_from"], job.steps - 255)
         used = "(SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM pragma_freelist_count)"
 
         def mib():
@@ -320,7 +308,7 @@ class Kept(EndToEnd):
 
     def test_a_deleted_run_is_gone_and_its_name_is_free(self):
         collector = self.start_collector()
-        job = Job(self)
+        job = job_of(self)
         job.write(600)
         agent = self.start_agent(collector, "job", *job.files)
         self.wait_updates(collector, "job", 600 * RANKS)

@@ -1,4 +1,4 @@
-"""A TCP proxy that treats connections as bad networks do."""
+"""A TCP proxy that treats connections as bad networks do, and addresses where no collector answers."""
 
 import select
 import socket
@@ -125,3 +125,53 @@ class DeafPort:
     def close(self):
         for end in [self._listener, *self._fill]:
             end.close()
+
+
+class ClosedPort:
+    """An address where nobody listens, and where nobody but a collector of this test's ever will.
+
+    The socket that holds the port does not listen, so the kernel refuses connections; and as it allows its address to
+    be used again, a collector can still have it.
+    """
+
+    def __init__(self):
+        self._holder = socket.socket()
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._holder.bind(("127.0.0.1", 0))
+        self.ingest = f"tcp://127.0.0.1:{self._holder.getsockname()[1]}"
+
+    def close(self):
+        self._holder.close()
+
+
+class SilentPort:
+    """An address where the kernel accepts connections, and nobody reads what comes."""
+
+    def __init__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.ingest = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def close(self):
+        self._listener.close()
+
+
+class Nowhere:
+    """A name that no resolver knows."""
+
+    ingest = "tcp://collector.invalid:17600"
+
+    def close(self):
+        pass
+
+
+def without_collector(test):
+    """Addresses where no collector answers (case A16), by a word on each; gone when the test is over."""
+    places = {
+        "nobody listens": ClosedPort(),
+        "packets vanish": DeafPort(),
+        "never reads": SilentPort(),
+        "no such name": Nowhere(),
+    }
+    for place in places.values():
+        test.addCleanup(place.close)
+    return places

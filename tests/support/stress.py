@@ -3,10 +3,14 @@
 import json
 import os
 import random
+import re
 import sqlite3
 from pathlib import Path
 
 from processes import wait_until
+
+
+WARNING = re.compile(r"\[warning\]|\[error\]")
 
 
 def dice(topic):
@@ -22,36 +26,59 @@ def say(topic, **figures):
 
 
 class Job:
-    """The records of a training job: one file of lines for each rank, the same for the same dice."""
+    """A training job: ranks that write a file of records each, the same for the same dice, when they are told to."""
 
-    def __init__(self, rng, ranks, steps):
-        self.ranks, self.steps = ranks, steps
-        self.lines = [self._rank(random.Random(rng.random()), rank) for rank in range(ranks)]
+    def __init__(self, rng, folder, ranks, name="rank"):
+        self.ranks, self.steps = ranks, 0
+        self.files = [folder / f"{name}{rank}.jsonl" for rank in range(ranks)]
+        self.updates = {}  # every record as it must be exported, by rank and step
+        self._dice = [random.Random(rng.random()) for _ in range(ranks)]
+        for rank, file in enumerate(self.files):
+            config = {"type": "config", "rank": rank, "world_size": ranks, "global_batch": 64}
+            file.write_text(json.dumps(config) + "\n")
 
-    def _rank(self, rng, rank):
-        lines = [json.dumps({"type": "config", "rank": rank, "world_size": self.ranks, "global_batch": 64})]
-        for step in range(1, self.steps + 1):
-            forward, backward, load = 4 + rng.random(), 8 + rng.random(), rng.random()
-            record = {
-                "type": "update",
-                "rank": rank,
-                "step": step,
-                "wall_ms": forward + backward + load + rng.random(),
-                "cuda_stream_ms": {"forward": forward, "backward": backward},
-                "cpu_call_ms": {"load": load},
-                "counts": {"samples": rng.randrange(1, 9)},
-            }
-            lines.append(json.dumps(record))
-        return lines
+    def write(self, steps, **more):
+        """The next steps of every rank; `more` are further keys of each record."""
+        numbers = range(self.steps + 1, self.steps + steps + 1)
+        texts = []
+        for rank in range(self.ranks):
+            records = [self._record(rank, step, more) for step in numbers]
+            self.updates.update(((rank, record["step"]), record) for record in records)
+            texts.append("".join(json.dumps(record) + "\n" for record in records))
+        for file, text in zip(self.files, texts):  # at once, so that no rank lags behind the others
+            with open(file, "a") as out:
+                out.write(text)
+        self.steps += steps
 
-    def text(self, rank, begin=0, end=None):
-        """Lines begin..end of a rank; line 0 is its config."""
-        return "".join(line + "\n" for line in self.lines[rank][begin:end])
+    def end(self):
+        """Says of every rank that it is done."""
+        for rank, file in enumerate(self.files):
+            with open(file, "a") as out:
+                out.write(json.dumps({"type": "end", "rank": rank}) + "\n")
 
-    def updates(self):
-        """Every record as it must be exported, by rank and step."""
-        records = (json.loads(line) for lines in self.lines for line in lines[1:])
-        return {(record["rank"], record["step"]): record for record in records}
+    def _record(self, rank, step, more):
+        rng = self._dice[rank]
+        forward, backward, load = 4 + rng.random(), 8 + rng.random(), rng.random()
+        return {
+            "type": "update",
+            "rank": rank,
+            "step": step,
+            "wall_ms": forward + backward + load + rng.random(),
+            "cuda_stream_ms": {"forward": forward, "backward": backward},
+            "cpu_call_ms": {"load": load},
+            "counts": {"samples": rng.randrange(1, 9)},
+            **more,
+        }
+
+
+def check_export(test, collector, run, job):
+    """What is exported is what the job wrote, each record once."""
+    expected = dict(job.updates)
+    for record in test.updates(collector, run):
+        sent = expected.pop((record["rank"], record["step"]), None)
+        test.assertIsNotNone(sent, f"exported twice, or never sent: {record}")
+        test.assertEqual({key: record[key] for key in sent}, sent)
+    test.assertFalse(expected, "not exported")
 
 
 def query(data, sql, *arguments):
