@@ -83,6 +83,9 @@ std::string nothing_to_show(const Collector& collector, const Json& run) {
          ", has nothing to show: " + report_window_text(run) + "; " + stored_steps(collector, ref);
 }
 
+namespace {
+
+/// "3%", "3" and "2.5 %" as 3, 3 and 2.5. Throws Failure (usage), naming the option, for anything else.
 double parse_percent(const std::string& option, const std::string& typed) {
   std::string_view text = typed;
   while (!text.empty() && (text.back() == '%' || text.back() == ' ')) text.remove_suffix(1);
@@ -92,6 +95,18 @@ double parse_percent(const std::string& option, const std::string& typed) {
     throw Failure(ExitCode::usage,
                   option + " takes a percentage from 0 to 100 such as 3%, not \"" + typed + "\"");
   return percent;
+}
+
+}  // namespace
+
+void add_fail_on(CLI::App& command, std::optional<double>& percent, const std::string& what) {
+  // As a function, since for an optional an empty text would pass for no option: a variable that is not set
+  // in a pipeline must not switch its gate off.
+  command
+      .add_option_function<std::string>(
+          "--fail-on", [&percent](const std::string& typed) { percent = parse_percent("--fail-on", typed); },
+          what)
+      ->option_text("PERCENT");
 }
 
 std::vector<std::string> empty_runs(const Collector& collector, const Json& runs) {

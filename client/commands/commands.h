@@ -55,8 +55,8 @@ struct StepRange {
   std::string text() const;
 };
 
-/// "3%", "3" and "2.5 %" as 3, 3 and 2.5. Throws Failure (usage), naming the option, for anything else.
-double parse_percent(const std::string& option, const std::string& typed);
+/// The option --fail-on PERCENT: "3%", "3" and "2.5 %" are 3, 3 and 2.5, anything else a Failure (usage).
+void add_fail_on(CLI::App& command, std::optional<double>& percent, const std::string& what);
 
 /// "stored are steps 1 to 20", for those who asked for others.
 std::string stored_steps(const Collector& collector, const RunRef& run);

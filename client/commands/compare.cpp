@@ -15,7 +15,7 @@ constexpr std::size_t kMaxPlan = 32;
 struct CompareOptions {
   std::string base, newer;
   std::string profile;
-  std::string fail_on;
+  std::optional<double> fail_on;  // percent
   std::optional<std::size_t> plan;
   StepRange range;
 };
@@ -43,8 +43,7 @@ struct Judged {
   std::string sentence;
 };
 
-Judged judge(const Json& comparison, const std::string& fail_on) {
-  const double percent = parse_percent("--fail-on", fail_on);
+Judged judge(const Json& comparison, double percent) {
   const std::string limit = shortest(percent) + " %";
   if (!truth(at(at(comparison, "match"), "pass")))
     return {.decided = false, .sentence = "--fail-on " + limit + " was not applied: the runs do not match"};
@@ -88,8 +87,6 @@ Json body_of(const CompareOptions& options) {
 
 void show_comparison(Context& context, const CompareOptions& options) {
   const Json body = body_of(options);
-  if (!options.fail_on.empty())
-    parse_percent("--fail-on", options.fail_on);  // refused before anything is asked
   const Collector collector = context.collector();
   const Json comparison = collector.post("/api/v1/compare", body);
   std::string empty;
@@ -98,7 +95,7 @@ void show_comparison(Context& context, const CompareOptions& options) {
       empty += (empty.empty() ? "" : "; ") + sentence;
   if (!empty.empty()) throw Failure(ExitCode::no_such_data, empty);
 
-  const Judged judged = options.fail_on.empty() ? Judged{} : judge(comparison, options.fail_on);
+  const Judged judged = options.fail_on ? judge(comparison, *options.fail_on) : Judged{};
   context.show(compare_view(comparison, judged.sentence));
   if (!truth(at(at(comparison, "match"), "pass")))
     context.exit_code = ExitCode::mismatch;
@@ -128,8 +125,7 @@ void add_compare(CLI::App& app, Context& context) {
   command
       ->add_option("--profile", options->profile, "TOML file that says how stages nest and what must match")
       ->check(CLI::ExistingFile);
-  command->add_option("--fail-on", options->fail_on, "Exit 1 when new is surely slower by more than this")
-      ->option_text("PERCENT");
+  add_fail_on(*command, options->fail_on, "Exit 1 when new is surely slower by more than this");
   command
       ->add_option("--plan", options->plan,
                    "Print a balanced order for so many runs a side; asks no collector")

@@ -8,14 +8,13 @@ namespace laggard::client {
 namespace {
 
 struct VerdictOptions {
-  std::string run, profile, fail_on;
+  std::string run, profile;
+  std::optional<double> fail_on;  // percent
   StepRange range;
 };
 
 void show_verdict(Context& context, const VerdictOptions& options) {
   options.range.check();
-  std::optional<double> fail_on;
-  if (!options.fail_on.empty()) fail_on = parse_percent("--fail-on", options.fail_on);
   const Collector collector = context.collector();
   const Json report =
       collector.post("/api/v1/report", report_request({options.run}, options.range, options.profile));
@@ -24,9 +23,9 @@ void show_verdict(Context& context, const VerdictOptions& options) {
   context.show(verdict_view(run));
   const Json& verdict = at(run, "verdict");
   const auto lost = number(at(verdict, "lost_ms")), wall = number(at(verdict, "wall_ms"));
-  if (fail_on && (!lost || !wall))
+  if (options.fail_on && (!lost || !wall))
     throw Failure(ExitCode::no_such_data, "without a verdict nothing can be said about --fail-on");
-  if (fail_on && *lost > *fail_on / 100 * *wall) context.exit_code = ExitCode::condition;
+  if (options.fail_on && *lost > *options.fail_on / 100 * *wall) context.exit_code = ExitCode::condition;
 }
 
 }  // namespace
@@ -43,8 +42,7 @@ void add_verdict(CLI::App& app, Context& context) {
       ->add_option("--profile", options->profile,
                    "TOML file that says how stages nest and of what kind they are")
       ->check(CLI::ExistingFile);
-  command->add_option("--fail-on", options->fail_on, "Exit with 1 when uneven ranks cost more of the step")
-      ->option_text("PERCENT");
+  add_fail_on(*command, options->fail_on, "Exit with 1 when uneven ranks cost more of the step");
   options->range.add_to(*command);
   command->callback([&context, options] { show_verdict(context, *options); });
 }

@@ -132,9 +132,7 @@ Table compared_figures(const Json& comparison, const Look& look) {
 
 Table compared_stages(const Json& comparison, const Look& look) {
   const Json& rows = array_in(comparison, "rows");
-  const bool stream = std::any_of(rows.begin(), rows.end(),
-                                  [](const Json& row) { return text(at(row, "clock")) == "stream"; });
-  const std::string clock = stream ? "stream" : "host";
+  const std::string clock = text(at(comparison, "clock"));
   Table table{"Stages, s/update, " + clock + " clock", columns_of("stage", look), {}};
   for (const Json& row : rows)
     if (text(at(row, "clock")) == clock) table.rows.push_back(cells_of(stage_cell(row), row, look));
@@ -184,7 +182,8 @@ Notes reading_notes(const Json& comparison) {
     for (const Json& sentence : array_in(comparison, key)) notes.lines.push_back(text(sentence));
   notes.lines.emplace_back(
       "spread: the standard deviation between runs of one side. Beyond it is a difference that has the same "
-      "sign in every pairing of a base run with a new one and is larger than three spreads.");
+      "sign in every pairing of a base run with a new one and is larger than three spreads; with three runs "
+      "a side and more, larger than one, with an interval that leaves out 0.");
   return notes;
 }
 

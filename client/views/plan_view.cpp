@@ -29,10 +29,11 @@ View plan_view(std::size_t runs) {
     table.rows.push_back({Cell(static_cast<std::int64_t>(i + 1)), Cell(side)});
     sides.push_back(side);
   }
-  Notes notes{
-      {"Make the runs one after the other, on the same machines, in this order. What drifts steadily "
-       "with time (clocks, temperature, neighbours) then adds the same to both sides."}};
-  if (runs % 2 == 1)
+  Notes notes{{"Make the runs one after the other, on the same machines, in this order."}};
+  if (runs % 2 == 0)
+    notes.lines.emplace_back(
+        "What drifts steadily with time (clocks, temperature, neighbours) then adds the same to both sides.");
+  else
     notes.lines.emplace_back(
         "An odd number a side cannot be balanced: one side stands later on average. Take an even one.");
   if (runs == 1) notes.lines.emplace_back("With one run a side run-to-run variation is not measured either.");

@@ -38,13 +38,17 @@ Finding finding_of(const ComparedRow& row) {
   const auto [least_base, most_base] = std::minmax_element(base.begin(), base.end());
   const auto [least_new, most_new] = std::minmax_element(newer.begin(), newer.end());
   const bool apart = *least_new > *most_base || *most_new < *least_base;
-  return apart && std::abs(row.difference) > kSpreads * row.spread ? Finding::beyond : Finding::inside;
+  const bool two = std::min(base.size(), newer.size()) == 2;
+  const bool clear = two || row.interval.leaves_out_zero();
+  const double spreads = two ? kSpreadsOfTwo : kSpreads;
+  return apart && clear && std::abs(row.difference) > spreads * row.spread ? Finding::beyond
+                                                                           : Finding::inside;
 }
 
-void fill_from_runs(ComparedRow& row) {
+void fill_from_runs(ComparedRow& row, bool comparable) {
   row.base = mean_of_known(row.base_runs);
   row.newer = mean_of_known(row.new_runs);
-  if (!all_known(row.base_runs) || !all_known(row.new_runs)) return;
+  if (!comparable || !all_known(row.base_runs) || !all_known(row.new_runs)) return;
   row.difference = row.newer - row.base;
   row.hodges_lehmann = hodges_lehmann(row.base_runs, row.new_runs);
   if (row.base_runs.size() + row.new_runs.size() < 3) return;
@@ -144,7 +148,9 @@ class Rows {
       side.blocks = blocks_of(runs.front().report, figure);
       return side;
     };
-    finish(std::move(row), read(comparison_.base), read(comparison_.newer), true);
+    const bool is_own = figure == Figure::max_own || figure == Figure::mean_own || figure == Figure::slowdown;
+    finish(std::move(row), read(comparison_.base), read(comparison_.newer), true,
+           !(is_own && comparison_.own_clocks_differ));
   }
 
   void add_stages() {
@@ -164,11 +170,12 @@ class Rows {
   }
 
  private:
-  void finish(ComparedRow row, const SideFigures& base, const SideFigures& newer, bool in_every_step) {
+  void finish(ComparedRow row, const SideFigures& base, const SideFigures& newer, bool in_every_step,
+              bool comparable = true) {
     row.base_runs = base.runs;
     row.new_runs = newer.runs;
-    fill_from_runs(row);
-    if (blocks_) {
+    fill_from_runs(row, comparable);
+    if (blocks_ && comparable) {
       row.estimate = in_every_step ? Estimate::block_medians : Estimate::block_means;
       fill_from_blocks(row, base.blocks, newer.blocks, comparison_.paired_blocks);
     }
@@ -262,6 +269,10 @@ Order order_of_runs(const Comparison& comparison) {
   return order_of(std::move(times));
 }
 
+bool has_stream_stage(const RunReport* report) {
+  return std::ranges::any_of(report->stages, [](const StageRow& row) { return row.clock == Clock::stream; });
+}
+
 bool same_steps(const RunReport& base, const RunReport& newer) {
   return std::equal(base.work.begin(), base.work.end(), newer.work.begin(), newer.work.end(),
                     [](const StepWork& a, const StepWork& b) { return a.step == b.step; });
@@ -283,6 +294,9 @@ Comparison compare_runs(Runs base, Runs newer, const Profile& profile) {
     comparison.blocks_new = block_count(to.steps);
     comparison.paired_blocks = same_steps(from, to);
   }
+  comparison.clock = std::ranges::all_of(reports, has_stream_stage) ? Clock::stream : Clock::host;
+  comparison.own_clocks_differ = std::ranges::any_of(
+      reports, [&](const RunReport* report) { return report->own_clock != reports.front()->own_clock; });
   Rows rows(comparison);
   for (const Figure figure :
        {Figure::max_rank_wall, Figure::throughput, Figure::max_own, Figure::mean_own, Figure::slowdown})

@@ -30,12 +30,12 @@ enum class Estimate : std::uint8_t {
 enum class Finding : std::uint8_t {
   unknown,  ///< fewer than two runs on a side, or a value is missing
   inside,   ///< inside the spread between repetitions, or of different signs
-  beyond,   ///< the same sign in every pairing of repetitions, and larger than kSpreads spreads
+  beyond,   ///< the same sign in every pairing of repetitions, and beyond the spread between them
 };
 
-/// How many spreads between repetitions a difference must exceed. A bound that the largest of a side's ranges
-/// sets would rise with every further run, and three runs would find less than two.
-inline constexpr double kSpreads = 3;
+/// How many spreads (standard deviations between repetitions) a difference must exceed: with two runs on a
+/// side, whose spread says little of itself; and with more on both, when its interval leaves out 0 as well.
+inline constexpr double kSpreadsOfTwo = 3, kSpreads = 1;
 
 /// What a row is of, and its unit.
 enum class Figure : std::uint8_t {
@@ -89,6 +89,12 @@ struct Comparison {
   /// differences may be added up.
   std::vector<std::size_t> causes;
 
+  /// On which the stages are told: stream when every run has a stage on it.
+  Clock clock = Clock::stream;
+  /// The own times of some runs are on the stream's clock, those of others on the host's: they and S have no
+  /// difference.
+  bool own_clocks_differ = false;
+
   const ComparedRow& wall() const { return rows.front(); }
   /// Whether the spread between runs is in the intervals.
   bool is_run_to_run_measured() const { return base.size() + newer.size() > 2; }
@@ -100,7 +106,7 @@ Comparison compare_runs(std::vector<ComparedRun> base, std::vector<ComparedRun> 
 
 /// Sets ComparedRow::cause and Comparison::causes. A stage is named only when the wall's difference and its
 /// own are Finding::beyond and it is at least a hundredth of the wall's. Of a stage and those inside of it
-/// the inner ones are named, unless they cancel each other out: then the outer one is.
+/// the inner ones are named, unless they cancel each other out or none of them can be: then the outer one is.
 void name_causes(Comparison& comparison);
 
 /// The answer in sentences, the most important one first: what changed and by how much, what carries it.

@@ -16,29 +16,23 @@ constexpr double kLeastNet = 0.5;
 /// Picks the rows that are named from the stage tree of one clock.
 class Causes {
  public:
-  explicit Causes(Comparison& comparison) : comparison_(comparison) {
-    const auto on_stream = [](const ComparedRow& row) {
-      return row.figure == Figure::stage && row.clock == Clock::stream;
-    };
-    const auto& rows = comparison.rows;
-    clock_ = std::any_of(rows.begin(), rows.end(), on_stream) ? Clock::stream : Clock::host;
-  }
+  explicit Causes(Comparison& comparison) : comparison_(comparison) {}
 
   void visit(const std::string& parent) {
     for (const std::size_t i : inside_of(parent)) {
       const ComparedRow& row = comparison_.rows[i];
       const std::vector<std::size_t> inner = row.exclusive ? std::vector<std::size_t>{} : inside_of(row.name);
-      if (!inner.empty() && !cancel_out(row, inner))
-        visit(row.name);
-      else if (is_cause(row))
-        name(i);
+      const std::size_t named = comparison_.causes.size();
+      if (!inner.empty() && !cancel_out(row, inner)) visit(row.name);
+      if (comparison_.causes.size() == named && is_cause(comparison_.rows[i])) name(i);
     }
   }
 
  private:
   bool is_outer(const std::string& name) const {
     return std::any_of(comparison_.rows.begin(), comparison_.rows.end(), [&](const ComparedRow& row) {
-      return row.figure == Figure::stage && row.clock == clock_ && !row.exclusive && row.name == name;
+      return row.figure == Figure::stage && row.clock == comparison_.clock && !row.exclusive &&
+             row.name == name;
     });
   }
 
@@ -46,7 +40,7 @@ class Causes {
     std::vector<std::size_t> inside;
     for (std::size_t i = 0; i < comparison_.rows.size(); ++i) {
       const ComparedRow& row = comparison_.rows[i];
-      if (row.figure != Figure::stage || row.clock != clock_) continue;
+      if (row.figure != Figure::stage || row.clock != comparison_.clock) continue;
       // A stage is on top as well when nothing was measured of the one that it is said to be inside of.
       if (row.parent == parent || (parent.empty() && !is_outer(row.parent))) inside.push_back(i);
     }
@@ -74,7 +68,6 @@ class Causes {
   }
 
   Comparison& comparison_;
-  Clock clock_ = Clock::stream;
 };
 
 }  // namespace

@@ -46,24 +46,34 @@ std::string listed(const std::vector<std::string>& names) {
 std::string interval_text(const Comparison& comparison, int digits) {
   const ComparedRow& wall = comparison.wall();
   if (!wall.interval.is_known()) return "no interval";
-  const double percent = 100 / wall.base;
-  return "95 % interval " + with_sign(wall.interval.low / 1000, digits) + " to " +
-         with_sign(wall.interval.high / 1000, digits) + " s, " + with_sign(wall.interval.low * percent, 1) +
-         " to " + with_sign(wall.interval.high * percent, 1) + " %";
+  std::string text = "95 % interval " + with_sign(wall.interval.low / 1000, digits) + " to " +
+                     with_sign(wall.interval.high / 1000, digits) + " s";
+  if (wall.base > 0)
+    text += ", " + with_sign(100 * wall.interval.low / wall.base, 1) + " to " +
+            with_sign(100 * wall.interval.high / wall.base, 1) + " %";
+  return text;
 }
 
 std::string wall_sentence(const Comparison& comparison, int digits) {
   const ComparedRow& wall = comparison.wall();
   if (!std::isfinite(wall.difference))
     return "The walls cannot be compared: a run has no step in its window.";
-  const std::string figures =
-      "by " + rounded(std::abs(wall.difference) / 1000, digits) + " s a step (" +
-      rounded(wall.base / 1000, digits) + " to " + rounded(wall.newer / 1000, digits) + " s, " +
-      with_sign(100 * wall.difference / wall.base, 1) + " %; " + interval_text(comparison, digits) + ")";
+  if (wall.difference == 0)
+    return "The walls are equal: " + rounded(wall.base / 1000, digits) + " s a step (" +
+           interval_text(comparison, digits) + ").";
+  const std::string percent =
+      wall.base > 0 ? ", " + with_sign(100 * wall.difference / wall.base, 1) + " %" : "";
+  const std::string figures = "by " + rounded(std::abs(wall.difference) / 1000, digits) + " s a step (" +
+                              rounded(wall.base / 1000, digits) + " to " +
+                              rounded(wall.newer / 1000, digits) + " s" + percent + "; " +
+                              interval_text(comparison, digits) + ")";
   const std::string direction = wall.difference < 0 ? "faster " : "slower ";
-  if (wall.interval.is_known() && !(wall.interval.low > 0 || wall.interval.high < 0))
-    return "No difference that these runs can tell: new is " + direction + figures + ".";
-  return "New is " + direction + figures + ".";
+  if (!wall.interval.is_known() || wall.interval.leaves_out_zero())
+    return "New is " + direction + figures + ".";
+  if (wall.finding == Finding::beyond)
+    return "New is " + direction + "in every pairing of runs, " + figures +
+           ": two runs on a side are too few for an interval that leaves out 0.";
+  return "No difference that these runs can tell: new is " + direction + figures + ".";
 }
 
 /// The stages inside of a named one, which cancel each other out.
@@ -88,8 +98,7 @@ std::string cause_text(const Comparison& comparison, const ComparedRow& row, int
   else
     text += share >= kCarries ? "carries it" : share >= kPart ? "adds a part" : "adds a little";
   text += ": " + with_sign(row.difference / 1000, digits) + " s" + inside_text(comparison, row, digits);
-  if (row.interval.is_known() && !(row.interval.low > 0 || row.interval.high < 0))
-    text += ", though its interval holds 0";
+  if (row.interval.is_known() && !row.interval.leaves_out_zero()) text += ", though its interval holds 0";
   if (row.kind == StageKind::sync) text += ", waiting for other ranks included";
   return text;
 }
@@ -148,10 +157,19 @@ std::string rank_caveat(const Comparison& comparison) {
          std::to_string(needed) + " runs reach " + rounded(smallest_rank_p(needed, needed), 3) + ".";
 }
 
+std::string time_text(double ms) {
+  const double seconds = std::abs(ms) / 1000;
+  if (seconds < 120) return rounded(seconds, 0) + " s";
+  return seconds < 7200 ? rounded(seconds / 60, 1) + " min" : rounded(seconds / 3600, 1) + " h";
+}
+
 std::string order_caveat(const Order& order) {
   if (order.known == OrderKnown::unknown)
     return "In which order the runs were made is not known (no started_unix_ms in their settings, and their "
            "records did not come while they ran): drift cannot be told from an effect.";
+  if (order.pattern.empty())
+    return "Runs of both sides started at the same time, so they have no order: drift cannot be told from an "
+           "effect.";
   std::string text = "Order of the runs" +
                      std::string(order.known == OrderKnown::received ? ", by receipt of their records" : "") +
                      ": " + order.pattern + " (A base, B new). ";
@@ -159,8 +177,8 @@ std::string order_caveat(const Order& order) {
   if (order.drift == Drift::confounded)
     text += "One side ran before the other: whatever drifts with time passes for an effect.";
   else
-    text += "A steady drift adds what it does in " + rounded(std::abs(order.places), 2) +
-            " runs to the difference.";
+    text += "New runs started " + time_text(order.apart_ms) + (order.apart_ms > 0 ? " later" : " earlier") +
+            " on average: what drifts steadily does so much more on one side.";
   return text + " laggard compare --plan N prints a balanced order.";
 }
 
@@ -175,6 +193,11 @@ std::vector<std::string> one_sided(const Comparison& comparison, int digits) {
                     rounded((base ? row.base : row.newer) / 1000, digits) + " s)");
   }
   return names;
+}
+
+std::string lacked_text(const Comparison& comparison, int digits) {
+  const std::vector<std::string> names = one_sided(comparison, digits);
+  return names.empty() ? "" : " Not every run has " + listed(names) + ".";
 }
 
 /// Two runs whose walls agree to the last bit are one run under two names.
@@ -208,7 +231,7 @@ std::vector<std::string> conclusions(const Comparison& comparison) {
   if (!comparison.causes.empty())
     add_causes(comparison, digits, sentences);
   else if (comparison.match.pass && comparison.wall().finding == Finding::beyond)
-    sentences.emplace_back("No stage can be named for it.");
+    sentences.emplace_back("No stage can be named for it." + lacked_text(comparison, digits));
   else if (comparison.match.pass && comparison.wall().finding == Finding::inside)
     sentences.emplace_back(
         "The wall's difference is inside the spread between repetitions, so no stage is named for it.");
@@ -222,6 +245,10 @@ std::vector<std::string> caveats(const Comparison& comparison) {
                                         order_caveat(comparison.order)};
   if (const auto names = one_sided(comparison, digits_of(comparison)); !names.empty())
     sentences.push_back("No difference is given of what a side lacks: " + listed(names) + ".");
+  if (comparison.own_clocks_differ)
+    sentences.emplace_back(
+        "Own times and S have no difference: some runs timed their stages on the stream, others on the "
+        "host.");
   for (std::string& sentence : twins(comparison)) sentences.push_back(std::move(sentence));
   return sentences;
 }

@@ -116,7 +116,10 @@ Match match_runs(const std::vector<const RunReport*>& reports, const Profile& pr
     for (const StepWork& work : report->work)
       for (const auto& [name, sum] : work.counts) counts.insert(name);
 
-  match.compared = {"steps", "ranks", "settings"};
+  match.compared = {"steps", "ranks"};
+  const bool any_settings = std::any_of(reports.begin(), reports.end(),
+                                        [](const RunReport* report) { return !report->settings.empty(); });
+  if (any_settings) match.compared.emplace_back("settings");
   if (any_samples) match.compared.emplace_back("sample indices");
   match.compared.insert(match.compared.end(), counts.begin(), counts.end());
   for (std::size_t i = 1; i < reports.size(); ++i) {

@@ -35,6 +35,7 @@ struct StepFacts {
   std::vector<std::pair<Rank, double>> walls;  ///< every rank with a record; its wall as measured
   std::optional<double> slowest_wall;
   double max_own_ms = kAbsent, mean_own_ms = kAbsent;
+  Clock own_clock = Clock::stream;
   std::array<std::vector<double>, 2> slowest_ms;  ///< by clock, by stage; kAbsent where it has none
   std::map<std::string, std::int64_t> counts;
   std::map<std::string, std::map<std::string, std::int64_t>> histograms;
@@ -96,7 +97,8 @@ struct ReportBuilder::State {
 
   State(RunFacts f, const StageTable& s, const LayoutTable& l, const Profile& p, Window w, Judged j)
       : run(std::move(f)), stages(s), layouts(l), profile(p), asked(w) {
-    if (j == Judged::yes) judged.emplace(VerdictWindow::Size{.judged = 0, .kept = 0, .cells = kJudgedCells});
+    if (j == Judged::yes)
+      judged.emplace(VerdictWindow::Size{.judged = 0, .recent = 0, .kept = 0, .cells = kJudgedCells});
     for (const auto& [child, parent] : profile.parents) {
       const StageId child_id = stages.intern(child), parent_id = stages.intern(parent);
       if (child_id != kNoStage && parent_id != kNoStage)
@@ -216,6 +218,7 @@ void ReportBuilder::add(const StepRecords& records) {
     const StepBreakdown step = break_down(records, s.layouts, s.stages);
     facts.max_own_ms = step.own.max;
     facts.mean_own_ms = step.own.mean;
+    facts.own_clock = step.clock;
     if (s.judged.has_value() && !facts.aside) s.judged->put(own_of(step));
     s.steps.push_back(std::move(facts));
   }
@@ -288,13 +291,17 @@ void ReportBuilder::State::sum_walls(RunReport& report) const {
 
 void ReportBuilder::State::sum_own(RunReport& report) const {
   std::vector<double> largest, mean, of_all_largest, of_all_mean;
+  bool one_clock = true;
   for (const StepFacts& facts : steps) {
     of_all_largest.push_back(facts.max_own_ms);
     of_all_mean.push_back(facts.mean_own_ms);
     if (!is_valid(facts.max_own_ms) || !is_valid(facts.mean_own_ms)) continue;
+    one_clock = one_clock && (largest.empty() || report.own_clock == facts.own_clock);
+    report.own_clock = facts.own_clock;
     largest.push_back(facts.max_own_ms);
     mean.push_back(facts.mean_own_ms);
   }
+  if (!one_clock) report.own_clock.reset();
   report.max_own_ms = mean_of(largest);
   report.mean_own_ms = mean_of(mean);
   report.max_own_blocks = block_figures(of_all_largest);

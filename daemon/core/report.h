@@ -80,9 +80,10 @@ struct RunReport {
   double all_steps_mean_ms = kAbsent;  ///< over every stored step, whatever it is
   double all_steps_median_ms = kAbsent;
   double all_steps_total_ms = 0;
-  double max_own_ms = kAbsent;   ///< mean over steps of the largest own time over the ranks
-  double mean_own_ms = kAbsent;  ///< mean over steps of the mean own time over the ranks
-  double slowdown = kAbsent;     ///< S: max-rank wall / (max-rank wall - (max_own_ms - mean_own_ms))
+  double max_own_ms = kAbsent;     ///< mean over steps of the largest own time over the ranks
+  double mean_own_ms = kAbsent;    ///< mean over steps of the mean own time over the ranks
+  std::optional<Clock> own_clock;  ///< that own times are on; not set without any, or when it changes
+  double slowdown = kAbsent;       ///< S: max-rank wall / (max-rank wall - (max_own_ms - mean_own_ms))
   BlockFigures wall_blocks, max_own_blocks, mean_own_blocks;
   std::optional<double> global_batch;
   double samples_per_s = kAbsent;  ///< global_batch / max-rank wall

@@ -1,6 +1,7 @@
 #include "daemon/core/run_order.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace laggard::core {
 namespace {
@@ -29,22 +30,24 @@ Order order_of(std::vector<RunTime> runs) {
   std::sort(runs.begin(), runs.end(),
             [&](const RunTime& a, const RunTime& b) { return time_of(a) < time_of(b); });
   for (std::size_t i = 1; i < runs.size(); ++i)
-    if (time_of(runs[i - 1]) == time_of(runs[i]) && runs[i - 1].newer != runs[i].newer) return {};
+    if (time_of(runs[i - 1]) == time_of(runs[i]) && runs[i - 1].newer != runs[i].newer) return order;
 
-  double base_places = 0, new_places = 0;
+  double base_sum = 0, new_sum = 0;
   std::size_t changes = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     order.pattern += runs[i].newer ? 'B' : 'A';
-    (runs[i].newer ? new_places : base_places) += static_cast<double>(i);
+    (runs[i].newer ? new_sum : base_sum) += static_cast<double>(time_of(runs[i]) - time_of(runs.front()));
     changes += i > 0 && runs[i].newer != runs[i - 1].newer ? 1U : 0U;
   }
   const auto newer = std::count(order.pattern.begin(), order.pattern.end(), 'B');
   const auto base = static_cast<std::ptrdiff_t>(runs.size()) - newer;
-  order.places = new_places / static_cast<double>(newer) - base_places / static_cast<double>(base);
+  order.apart_ms = new_sum / static_cast<double>(newer) - base_sum / static_cast<double>(base);
+  const double between = static_cast<double>(time_of(runs.back()) - time_of(runs.front())) /
+                         static_cast<double>(runs.size() - 1);
   if (changes == 1)
     order.drift = Drift::confounded;
   else
-    order.drift = order.places == 0 ? Drift::cancels : Drift::partly;
+    order.drift = std::abs(order.apart_ms) <= between / 2 ? Drift::cancels : Drift::partly;
   return order;
 }
 

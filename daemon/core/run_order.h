@@ -18,7 +18,7 @@ enum class OrderKnown : std::uint8_t {
 /// What a drift of the machine, steady in time, does to the difference.
 enum class Drift : std::uint8_t {
   unknown,
-  cancels,     ///< both sides stand at the same place on average
+  cancels,     ///< both sides started at the same time on average, within half of what lies between two runs
   partly,      ///< one side is later on average
   confounded,  ///< every run of one side is before every run of the other
 };
@@ -33,8 +33,8 @@ struct RunTime {
 struct Order {
   OrderKnown known = OrderKnown::unknown;
   Drift drift = Drift::unknown;
-  std::string pattern;  ///< "ABBA": A a base run, B a new one; "" when not known
-  double places = 0;    ///< how much later a new run is on average
+  std::string pattern;  ///< "ABBA": A a base run, B a new one; "" when not known, or runs of both sides tie
+  double apart_ms = 0;  ///< how much later a new run started on average
 };
 
 /// The order of receipt counts only when the records came about as slowly as the job ran: a file that is

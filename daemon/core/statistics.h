@@ -19,6 +19,7 @@ double pooled_deviation(std::span<const double> base, std::span<const double> ne
 struct Interval {
   double low = kAbsent, high = kAbsent;
   bool is_known() const { return low <= high; }
+  bool leaves_out_zero() const { return is_known() && (low > 0 || high < 0); }
 };
 
 /// How sure an interval is: it holds the true difference in 95 of 100 comparisons whose assumptions hold.

@@ -104,17 +104,12 @@ Json to_json(const core::Comparison& comparison) {
     causes.push_back({{"stage", comparison.rows[i].name},
                       {"clock", core::name_of(comparison.rows[i].clock)},
                       {"difference_s", figure(comparison.rows[i].difference / 1000)}});
-  return {{"match", to_json(comparison.match)},
-          {"conclusions", core::conclusions(comparison)},
-          {"causes", std::move(causes)},
-          {"rows", std::move(rows)},
-          {"counts", std::move(counts)},
-          {"method", method_json(comparison)},
-          {"order", order_json(comparison.order)},
-          {"caveats", core::caveats(comparison)},
-          {"base", side_json(comparison.base)},
-          {"new", side_json(comparison.newer)},
-          {"notes", reading_notes()}};
+  return {{"match", to_json(comparison.match)},   {"conclusions", core::conclusions(comparison)},
+          {"causes", std::move(causes)},          {"rows", std::move(rows)},
+          {"counts", std::move(counts)},          {"clock", core::name_of(comparison.clock)},
+          {"method", method_json(comparison)},    {"order", order_json(comparison.order)},
+          {"caveats", core::caveats(comparison)}, {"base", side_json(comparison.base)},
+          {"new", side_json(comparison.newer)},   {"notes", reading_notes()}};
 }
 
 }  // namespace laggard::serve

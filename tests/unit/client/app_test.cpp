@@ -59,6 +59,8 @@ TEST(App, UsageIsTwo) {
                                                        {"compare", "a,,b", "c"},
                                                        {"compare", "a", "b,"},
                                                        {"compare", "a", "b", "c"},
+                                                       {"compare", "a", "b", "--fail-on", ""},
+                                                       {"verdict", "a", "--fail-on", ""},
                                                        {"compare", "a", "b", "--fail-on", "much"},
                                                        {"compare", "a", "b", "--fail-on", "-3%"},
                                                        {"compare", "a", "b", "--fail-on", "nan"},

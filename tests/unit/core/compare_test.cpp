@@ -116,7 +116,7 @@ TEST(Compare, ThePublishedRunsInSentences) {
             "Inside the spread between repetitions, so not named: batch_fetch_and_count, deepspeed_step.");
 }
 
-TEST(Compare, AStageIsNamedOnlyBeyondThreeSpreads) {
+TEST(Compare, WithTwoRunsASideAStageIsNamedOnlyBeyondThreeSpreads) {
   const auto finding = [](double base1, double base2, double new1, double new2) {
     return row_of(compare_runs({two_stages("a", base1, 900), two_stages("b", base2, 900)},
                                {two_stages("c", new1, 990), two_stages("d", new2, 991)}, {}),
@@ -295,6 +295,86 @@ TEST_F(OneASide, TooFewStepsHaveNoInterval) {
   EXPECT_THAT(caveats(comparison)[0], HasSubstr("needs 20 steps"));
 }
 
+// The change is in the outer stage as a whole; which of its parts has it is lost in what they trade.
+TEST(Compare, TheOuterStageIsNamedWhenNoneInsideCanBe) {
+  const auto run = [](const std::string& name, double forward, double attention) {
+    return run_of(name, forward + 500,
+                  {{"forward", "", forward},
+                   {"attention", "forward", attention},
+                   {"mlp", "forward", forward - attention},
+                   {"backward", "", 500}});
+  };
+  const Comparison comparison = compare_runs({run("a", 200.1, 80), run("b", 200.5, 120)},
+                                             {run("c", 300.1, 180), run("d", 300.5, 140)}, {});
+  EXPECT_THAT(causes_of(comparison), ElementsAre("forward"));
+}
+
+TEST(Compare, SlowerInEveryPairingIsSaidThoughTheIntervalHolds0) {
+  const auto sentences =
+      conclusions(compare_runs({two_stages("a", 500, 500), two_stages("b", 500.1, 500)},
+                               {two_stages("c", 600, 500), two_stages("d", 660, 500)}, {}));
+  EXPECT_THAT(sentences[0], HasSubstr("New is slower in every pairing of runs, by 0.130 s a step"));
+  EXPECT_THAT(sentences[0], HasSubstr("two runs on a side are too few for an interval that leaves out 0"));
+  EXPECT_THAT(sentences[1], HasSubstr("x carries it"));
+}
+
+// 15 against spreads of 7 and 5: two runs a side say little of the spread, three say enough.
+TEST(Compare, WithMoreRunsLessIsNeeded) {
+  const auto x = [](const std::string& name, double ms) { return two_stages(name, ms, 900); };
+  const Comparison two = compare_runs({x("a", 100), x("b", 110)}, {x("c", 115), x("d", 125)}, {});
+  EXPECT_EQ(two.wall().finding, Finding::inside);
+  const Comparison three =
+      compare_runs({x("a", 100), x("b", 105), x("c", 110)}, {x("d", 115), x("e", 120), x("f", 125)}, {});
+  EXPECT_EQ(three.wall().finding, Finding::beyond);
+  const Comparison apart_by_little =
+      compare_runs({x("a", 100), x("b", 105), x("c", 110)}, {x("d", 111), x("e", 112), x("f", 125)}, {});
+  EXPECT_EQ(apart_by_little.wall().finding, Finding::inside);  // the interval holds 0
+}
+
+TEST(Compare, EqualWallsAreSaidToBeEqual) {
+  const auto same = conclusions(compare_runs({two_stages("a", 100, 900)}, {two_stages("b", 100, 900)}, {}));
+  EXPECT_THAT(same[0], HasSubstr("The walls are equal: 1.000 s a step"));
+  const auto from_nothing = conclusions(compare_runs({two_stages("a", 0, 0)}, {two_stages("b", 5, 0)}, {}));
+  EXPECT_THAT(from_nothing[0], testing::Not(HasSubstr("inf")));
+}
+
+TEST(Compare, StagesAreToldOnTheClockThatEveryRunHas) {
+  const auto on_host = [](const std::string& name, double ms) {
+    ComparedRun run = two_stages(name, ms, 900);
+    for (StageRow& row : run.report.stages) row.clock = Clock::host;
+    run.report.own_clock = Clock::host;
+    run.report.max_own_ms = 1000;
+    return run;
+  };
+  ComparedRun c = on_host("c", 300), d = on_host("d", 301);
+  for (ComparedRun* run : {&c, &d}) {
+    run->report.stages.push_back({.name = "extra", .parent = "", .mean_ms = 1, .present = 20});
+    run->report.own_clock = Clock::stream;
+    run->report.max_own_ms = 1;
+  }
+  const Comparison comparison = compare_runs({on_host("a", 100), on_host("b", 101)}, {c, d}, {});
+  EXPECT_EQ(comparison.clock, Clock::host);
+  EXPECT_THAT(causes_of(comparison), ElementsAre("x"));
+  for (const ComparedRow& row : comparison.rows) {
+    if (row.figure == Figure::max_own) {
+      EXPECT_FALSE(std::isfinite(row.difference));
+    }
+  }
+  EXPECT_THAT(caveats(comparison), testing::Contains(HasSubstr("Own times and S have no difference")));
+}
+
+TEST(Compare, AStageThatOnlyNewHasIsSaidWhereNothingElseExplainsIt) {
+  const auto newer = [](const std::string& name, double ms) {
+    ComparedRun run = run_of(name, 1300 + ms, {{"x", "", 100}, {"y", "", 900}, {"recompute", "", 300 + ms}});
+    return run;
+  };
+  const auto sentences = conclusions(compare_runs({two_stages("a", 100, 900), two_stages("b", 100, 900.5)},
+                                                  {newer("c", 0), newer("d", 1)}, {}));
+  EXPECT_THAT(sentences[1],
+              HasSubstr("No stage can be named for it. Not every run has recompute (stream, only "
+                        "in new: 0.300"));
+}
+
 TEST(Compare, OneRunUnderTwoNamesIsNoticed) {
   const Comparison comparison = compare_runs({two_stages("a", 100, 900), two_stages("copy", 100, 900)},
                                              {two_stages("c", 110, 900), two_stages("d", 111, 900)}, {});
@@ -314,8 +394,22 @@ TEST(Order, IsTakenFromStartTimesAndJudged) {
   EXPECT_EQ(order({1, 2}, {3, 4}).drift, Drift::confounded);
   EXPECT_EQ(order({3, 4}, {1, 2}).drift, Drift::confounded);
   EXPECT_EQ(order({1, 3}, {2, 4}).drift, Drift::partly);
-  EXPECT_DOUBLE_EQ(order({1, 3}, {2, 4}).places, 1);
-  EXPECT_EQ(order({1}, {1}).known, OrderKnown::unknown);  // at once: there is no order
+  EXPECT_DOUBLE_EQ(order({1, 3}, {2, 4}).apart_ms, kHour);
+  // The last one long after the others: its side is later by days, whatever the places say.
+  EXPECT_EQ(order({1, 200}, {2, 3}).pattern, "ABBA");
+  EXPECT_EQ(order({1, 200}, {2, 3}).drift, Drift::partly);
+  EXPECT_DOUBLE_EQ(order({1, 200}, {2, 3}).apart_ms, -98 * kHour);
+}
+
+TEST(Order, RunsThatStartedTogetherHaveNone) {
+  ComparedRun a = two_stages("a", 100, 900), b = two_stages("b", 120, 900);
+  a.report.settings = b.report.settings = R"({"started_unix_ms": 1764482750000})";
+  const Comparison comparison = compare_runs({a}, {b}, {});
+  EXPECT_EQ(comparison.order.known, OrderKnown::started);
+  EXPECT_EQ(comparison.order.pattern, "");
+  EXPECT_EQ(comparison.order.drift, Drift::unknown);
+  EXPECT_THAT(caveats(comparison),
+              testing::Contains(HasSubstr("Runs of both sides started at the same time")));
 }
 
 TEST(Order, ReceiptCountsOnlyWhenTheJobCanHaveRunThen) {
