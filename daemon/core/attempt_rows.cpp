@@ -189,7 +189,7 @@ void Attempt::restore_verdict(std::size_t& cells) {
   std::uint64_t settled = 0;
   for (const auto& [state, n] : steps_by_state_) settled += n;
   verdict_.came_before(settled - std::min<std::uint64_t>(settled, wanted));
-  if (!any_live()) return verdict_.was_over();
+  if (!any_live()) return verdict_.was_over(*newest_settled_);
   for (auto point = std::prev(history_.end(), static_cast<std::ptrdiff_t>(wanted)); point != history_.end();
        ++point) {
     std::optional<StoredStep> stored;

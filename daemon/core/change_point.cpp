@@ -52,7 +52,7 @@ struct Stretch {
 };
 
 // The stretch whose mean and that of the rest explain most.
-Stretch best_stretch(std::span<const double> values, std::size_t first_end) {
+Stretch best_stretch(std::span<const double> values) {
   const std::size_t size = values.size();
   const auto n = static_cast<double>(size);
   const double mean = average_of(values);
@@ -60,7 +60,7 @@ Stretch best_stretch(std::span<const double> values, std::size_t first_end) {
   sums.reserve(size + 1);
   for (const double value : values) sums.push_back(sums.back() + value - mean);
   Stretch best;
-  for (std::size_t end = std::max(first_end, 2 * kChangeMargin); end + kChangeMargin <= size; ++end)
+  for (std::size_t end = 2 * kChangeMargin; end + kChangeMargin <= size; ++end)
     for (std::size_t begin = kChangeMargin; begin + kChangeMargin <= end; ++begin) {
       const auto inside = static_cast<double>(end - begin);
       const double sum = sums[end] - sums[begin];
@@ -120,20 +120,33 @@ std::optional<ChangePoint> find_change(std::span<const double> series) {
   return ChangePoint{at, average_of(series.first(at)), average_of(series.subspan(at))};
 }
 
-std::optional<Episode> find_episode(std::span<const double> series, std::size_t first_end) {
+std::optional<ChangePoint> find_last_change(std::span<const double> series) {
+  constexpr int kMost = 16;
+  auto last = find_change(series);
+  for (int i = 0; i < kMost && last.has_value(); ++i) {
+    const auto next = find_change(series.subspan(last->at));
+    if (!next.has_value()) break;
+    last = ChangePoint{last->at + next->at, next->before, next->after};
+  }
+  return last;
+}
+
+std::optional<Episode> find_episode(std::span<const double> all) {
+  const std::size_t skipped = all.size() - std::min(all.size(), kEpisodeReach);
+  const auto series = all.subspan(skipped);
   if (series.size() < 3 * kChangeMargin) return std::nullopt;
   std::vector<double> values(series.begin(), series.end());
   pull_in_outliers(values);
-  const Stretch best = best_stretch(values, first_end);
+  const Stretch best = best_stretch(values);
   if (best.explained == 0) return std::nullopt;
   const double by_one_change = best_split(values).second;
   if (best.explained - by_one_change <= kChangeEvidence * variance_of_mean(values, best.begin, best.end))
     return std::nullopt;
   const auto inside = series.subspan(best.begin, best.end - best.begin);
   const double sum = average_of(inside) * static_cast<double>(inside.size());
-  const double all = average_of(series) * static_cast<double>(series.size());
-  return Episode{best.begin, best.end, average_of(inside),
-                 (all - sum) / static_cast<double>(series.size() - inside.size())};
+  const double total = average_of(series) * static_cast<double>(series.size());
+  return Episode{skipped + best.begin, skipped + best.end, average_of(inside),
+                 (total - sum) / static_cast<double>(series.size() - inside.size())};
 }
 
 }  // namespace laggard::core

@@ -26,8 +26,11 @@ std::optional<ChangePoint> find_change(std::span<const double> series);
 
 /// The one stretch whose level differs most from the rest, found in the same way; it leaves kChangeMargin
 /// values on either side and has as many. Nothing when one change of level explains the series about as well.
-/// Only stretches that end at `first_end` or later are looked at.
-std::optional<Episode> find_episode(std::span<const double> series, std::size_t first_end);
+/// Looked at are the newest kEpisodeReach values, since the work grows with the square of their number.
+std::optional<Episode> find_episode(std::span<const double> series);
+inline constexpr std::size_t kEpisodeReach = 400;
+/// The last change of level: changes are looked for behind one that is found until there is none.
+std::optional<ChangePoint> find_last_change(std::span<const double> series);
 
 inline constexpr std::size_t kChangeMargin = 5;
 inline constexpr double kChangeEvidence = 16;

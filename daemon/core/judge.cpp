@@ -21,8 +21,18 @@ class Judge {
   using Rows = OwnRows::const_iterator;
   using Sums = std::vector<VerdictWindow::Sums>;
 
-  Judge(const OwnRows& rows, Rows begin, const Sums& sums, const Placement& placement)
-      : rows_(rows), groups_(placement.groups()), sums_(sums), begin_(begin), end_(rows.end()) {}
+  Judge(const OwnRows& rows, Rows begin, std::size_t recent, const Sums& sums, const Placement& placement)
+      : rows_(rows),
+        groups_(placement.groups()),
+        sums_(sums),
+        begin_(begin),
+        end_(rows.end()),
+        recent_(begin),
+        after_gone_(begin) {
+    find_here();
+    const auto judged = static_cast<std::size_t>(std::distance(begin_, end_));
+    recent_ = recent == 0 || recent >= judged ? begin_ : std::prev(end_, static_cast<std::ptrdiff_t>(recent));
+  }
 
   Verdict run(const Placement& placement) {
     sum_up();
@@ -77,18 +87,53 @@ class Judge {
     out_.longest_sync = std::ranges::max_element(longest, {}, [](const auto& e) { return e.second; })->first;
   }
 
+  // Who is there now: the others hold nobody back any more.
+  void find_here() {
+    here_.assign(sums_.size(), false);
+    const auto newest = std::min<std::ptrdiff_t>(kHereWithin, std::distance(begin_, end_));
+    each(std::prev(end_, newest), end_, [&](const OwnRow& row) {
+      each_place(row, [&](std::size_t, std::size_t place) { here_[place] = true; });
+    });
+  }
+
+  // Visits the ranks of a judged row: their places in the row and in sums_.
+  template <typename Visit>
+  void each_place(const OwnRow& row, const Visit& visit) const {
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < row.own->ranks.size(); ++i) {
+      while (sums_[place].rank < row.own->ranks[i]) ++place;
+      visit(i, place);
+    }
+  }
+
   void find_means() {
     std::vector<double> variances;
-    for (const VerdictWindow::Sums& sums : sums_) {
+    for (std::size_t place = 0; place < sums_.size(); ++place) {
+      const VerdictWindow::Sums& sums = sums_[place];
       if (sums.steps == 0) continue;
+      ++out_.ranks;
       const double mean = sums.bounded / sums.steps;
-      means_.push_back({sums.rank, mean});
+      if (here_[place]) means_.push_back({sums.rank, mean});
       if (sums.steps > 1)
         variances.push_back(std::max(sums.bounded_squares - sums.bounded * mean, 0.0) / (sums.steps - 1));
     }
-    out_.ranks = static_cast<std::uint32_t>(means_.size());
     if (!variances.empty()) noise_ms_ = std::sqrt(Middle(variances).median());
     find_autocorrelation();
+  }
+
+  std::vector<RankMean> means_since(Rows from) const {
+    std::vector<std::pair<double, std::size_t>> sums(sums_.size());
+    each(from, end_, [&](const OwnRow& row) {
+      each_place(row, [&](std::size_t i, std::size_t place) {
+        sums[place].first += row.bounded_excess(i);
+        ++sums[place].second;
+      });
+    });
+    std::vector<RankMean> means;
+    for (std::size_t place = 0; place < sums.size(); ++place)
+      if (here_[place] && sums[place].second > 0)
+        means.push_back({sums_[place].rank, sums[place].first / static_cast<double>(sums[place].second)});
+    return means;
   }
 
   // The median over some ranks, evenly chosen.
@@ -117,11 +162,14 @@ class Judge {
 
   void add_culprits() {
     std::map<Rank, std::size_t> steps;
-    each(begin_, end_, [&](const OwnRow& row) {
-      if (row.culprit.has_value()) ++steps[*row.culprit];
-    });
+    after_gone_ = begin_;
+    for (auto row = begin_; row != end_; ++row) {
+      if (!row->second.culprit.has_value()) continue;
+      ++steps[*row->second.culprit];
+      if (!is_here(*row->second.culprit)) after_gone_ = std::next(row);
+    }
     for (const auto& [rank, n] : steps) {
-      culprits_.push_back({rank, n});
+      if (is_here(rank)) culprits_.push_back({rank, n});
       out_.culprits.push_back(
           {rank, n, static_cast<double>(n) / static_cast<double>(out_.steps), mean_excess_of(rank)});
     }
@@ -129,6 +177,11 @@ class Judge {
       return a.steps != b.steps ? a.steps > b.steps : a.rank < b.rank;
     });
     if (out_.culprits.size() > kCulpritsListed) out_.culprits.resize(kCulpritsListed);
+  }
+
+  bool is_here(Rank rank) const {
+    const auto it = std::ranges::lower_bound(sums_, rank, {}, &VerdictWindow::Sums::rank);
+    return it != sums_.end() && it->rank == rank && here_[static_cast<std::size_t>(it - sums_.begin())];
   }
 
   double mean_excess_of(Rank rank) const {
@@ -142,130 +195,220 @@ class Judge {
     // A rank that has turned slow lately stands out though the window as a whole is even.
     const bool lately = !out_.culprits.empty() && out_.culprits.front().share >= kNamedShare;
     if (out_.slowdown < kBalanced && !lately) return false;
+    auto found = recent_ == begin_ ? std::nullopt : choose(means_since(recent_), recent_);
+    if (!found.has_value() || found->until.has_value()) prefer(found, choose(means_, begin_));
+    if (!found.has_value() || found->until.has_value()) {
+      // Where ranks differ by degrees, as pipeline stages do, none is far apart from the next.
+      const double steps = kNamedShareAlone * static_cast<double>(out_.steps);
+      if (const auto split = most_culprits(culprits_, steps, means_, groups_))
+        prefer(found, accuse(*split, noise_ms_));
+    }
+    if (!found.has_value()) return false;
+    if (found->ranks.size() == 1)
+      out_.kind = VerdictKind::one_rank;
+    else
+      out_.kind = found->group.has_value() ? VerdictKind::one_group : VerdictKind::several_ranks;
+    out_.tentative = found->present < kTentativeSteps;
+    out_.held = std::move(found);
+    return true;
+  }
+
+  // Who is slow now goes before who was.
+  static void prefer(std::optional<Held>& found, std::optional<Held> other) {
+    if (other.has_value() && (!found.has_value() || !other->until.has_value())) found = std::move(other);
+  }
+
+  // Of the ranks that stand apart by these means over the rows since `from`, those that can be named.
+  std::optional<Held> choose(const std::vector<RankMean>& means, Rows from) const {
+    std::optional<Held> found;
     std::set<Rank> looked_at;
     for (std::size_t choice = 0; choice < kChoices; ++choice) {
-      auto split = best_split(means_, looked_at, groups_);
+      auto split = best_split(means, looked_at, groups_);
       if (!split.has_value() || !split->stands_apart()) break;
       looked_at.insert(split->ranks.begin(), split->ranks.end());
-      narrow(*split);
+      narrow(*split, means, from);
       // Ranks chosen for their high means have a high mean by choice: only for a group, which was there
       // before, is it steadier than that of one rank.
       const double members = split->group == nullptr ? 1 : static_cast<double>(split->ranks.size());
-      if (accuse(*split, noise_ms_ / std::sqrt(members))) return true;
+      prefer(found, accuse(*split, noise_ms_ / std::sqrt(members)));
+      if (found.has_value() && !found->until.has_value()) break;
     }
-    // Where ranks differ by degrees, as pipeline stages do, none is far apart from the next.
-    const auto split =
-        most_culprits(culprits_, kNamedShareAlone * static_cast<double>(out_.steps), means_, groups_);
-    return split.has_value() && accuse(*split, noise_ms_);
+    return found;
   }
 
-  // Leaves out those who are slow too, but not as slow as the ones that the others wait for.
-  void narrow(Split& split) const {
-    double most = 0;
-    for (const Rank rank : split.ranks) most = std::max(most, mean_of(rank));
-    const double error =
-        noise_ms_ / std::sqrt(effective_size(static_cast<double>(out_.steps), autocorrelation_));
-    const double enough = (1 - kHoldsWithin) * most - kHoldsWithinErrors * error;
-    std::vector<Rank> left;
-    for (const Rank rank : split.ranks)
-      if (mean_of(rank) >= enough) left.push_back(rank);
+  // Leaves out those who are slow too, but not as slow as the ones that the others wait for: first by the
+  // newest steps, since they may have been overtaken; then by these means, which tell smaller differences.
+  void narrow(Split& split, const std::vector<RankMean>& means, Rows from) const {
+    if (split.ranks.size() < 2) return;
+    const auto of_means = [&](const std::vector<Rank>& ranks) {
+      std::vector<double> values;
+      for (const Rank rank : ranks)
+        values.push_back(std::ranges::lower_bound(means, rank, {}, &RankMean::rank)->excess_ms);
+      return values;
+    };
+    std::vector<Rank> left = near_most(split.ranks, excess_now(split.ranks), kNowSteps, kNowWithinErrors);
+    left = near_most(left, of_means(left), std::distance(from, end_), kHoldsWithinErrors);
     const bool still_the_group = split.group != nullptr && 2 * left.size() > split.ranks.size();
     if (left.size() == split.ranks.size() || still_the_group) return;
     split.group = group_of(left, means_, groups_);
     split.ranks = std::move(left);
   }
 
-  double mean_of(Rank rank) const {
-    return std::ranges::lower_bound(means_, rank, {}, &RankMean::rank)->excess_ms;
+  // Those whose excess over so many steps is near the largest, within so many standard errors.
+  std::vector<Rank> near_most(const std::vector<Rank>& ranks, const std::vector<double>& excess,
+                              std::ptrdiff_t steps, double errors) const {
+    const double error = noise_ms_ / std::sqrt(effective_size(static_cast<double>(steps), autocorrelation_));
+    const double enough = (1 - kHoldsWithin) * std::ranges::max(excess) - errors * error;
+    std::vector<Rank> near;
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      if (excess[i] >= enough) near.push_back(ranks[i]);
+    return near;
   }
 
-  // Names the ranks when there is evidence. `noise_ms` is that of their excess from step to step at least.
-  bool accuse(const Split& split, double noise_ms) {
+  // The median excess of each over the newest steps, in which one pause does not count.
+  std::vector<double> excess_now(const std::vector<Rank>& ranks) const {
+    std::vector<std::vector<double>> values(ranks.size());
+    const auto newest = std::min<std::ptrdiff_t>(kNowSteps, std::distance(begin_, end_));
+    each(std::prev(end_, newest), end_, [&](const OwnRow& row) {
+      std::size_t at = 0;
+      row.each_of(ranks, [&](std::size_t i) {
+        while (ranks[at] < row.own->ranks[i]) ++at;
+        values[at].push_back(row.excess(i));
+      });
+    });
+    std::vector<double> now;
+    for (std::vector<double>& of_rank : values) now.push_back(of_rank.empty() ? 0 : Middle(of_rank).median());
+    return now;
+  }
+
+  /// Judged rows, some of them.
+  struct Range {
+    Rows from, to;
+  };
+
+  // The ranks, when there is evidence. `noise_ms` is that of their excess from step to step at least.
+  std::optional<Held> accuse(const Split& split, double noise_ms) const {
     Held held{.ranks = split.ranks, .group = {}, .since = {}, .until = {}};
-    Rows from = begin_, to = end_;
-    if (!find_since(held, from, to)) return false;
-    const std::vector<double> series = series_of(split.ranks, from, to);
-    if (series.size() < kVerdictSteps) return false;
-    if (!is_evident(series, kCulpritExcess * usual_wall(from, to), kNamedSigmas, noise_ms, autocorrelation_))
-      return false;
-    measure(held, from, to);
-    if (held.slowdown < kBalanced || !shares_enough(held)) return false;
+    Range range{begin_, end_};
+    if (!find_since(held, range)) return std::nullopt;
+    if (!is_evident_in(range, split, noise_ms)) {
+      // Too few steps since it changed may be enough with those before.
+      if (range.from == begin_ || held.until.has_value()) return std::nullopt;
+      held.since.reset();
+      range.from = begin_;
+      if (!is_evident_in(range, split, noise_ms)) return std::nullopt;
+    }
+    // What a rank that is gone did says nothing of those who are there.
+    if (after_gone_ != end_ && after_gone_->first > range.from->first &&
+        (range.to == end_ || after_gone_->first < range.to->first))
+      range.from = after_gone_;
+    measure(held, range);
+    if (held.slowdown < kBalanced || !shares_enough(held)) return std::nullopt;
     held.group = split.group != nullptr ? std::optional(*split.group) : neighbours(held.ranks);
-    if (held.ranks.size() == 1)
-      out_.kind = VerdictKind::one_rank;
-    else
-      out_.kind = held.group.has_value() ? VerdictKind::one_group : VerdictKind::several_ranks;
-    out_.tentative = series.size() < kTentativeSteps;
-    out_.held = std::move(held);
-    return true;
+    return held;
   }
 
-  // Looks for the step since when, or until when, in all that is kept, and narrows the steps down to it.
-  bool find_since(Held& held, Rows& from, Rows& to) const {
-    std::vector<double> series;
+  bool is_evident_in(const Range& range, const Split& split, double noise_ms) const {
+    const std::vector<double> series = series_of(split.ranks, range.from, range.to);
+    return series.size() >= kVerdictSteps &&
+           is_evident(series, kCulpritExcess * usual_wall(range), kNamedSigmas, noise_ms, autocorrelation_);
+  }
+
+  /// The excess of some ranks in the rows that they are in.
+  struct Excess {
+    std::vector<double> values;
     std::vector<Rows> rows;
-    for (auto row = rows_.begin(); row != end_; ++row) {
-      const auto excess = row->second.excess_of(held.ranks);
-      if (!excess.has_value()) continue;
-      series.push_back(*excess);
-      rows.push_back(row);
+  };
+  Excess excess_since(const std::vector<Rank>& ranks, Rows from) const {
+    Excess excess;
+    for (auto row = from; row != end_; ++row) {
+      const auto value = row->second.excess_of(ranks);
+      if (!value.has_value()) continue;
+      excess.values.push_back(*value);
+      excess.rows.push_back(row);
     }
-    if (series.empty()) return false;
-    const auto judged =
-        std::ranges::lower_bound(rows, begin_->first, {}, [](Rows row) { return row->first; });
-    const auto episode = find_episode(series, static_cast<std::size_t>(judged - rows.begin()));
-    if (episode.has_value() && episode->inside > 2 * episode->outside) {
-      held.since = rows[episode->begin]->first;
-      held.until = rows[episode->end]->first;
-      if (*held.since > from->first) from = rows[episode->begin];
-      to = rows[episode->end];
-      return to != from;
+    return excess;
+  }
+
+  // Looks for the step since when, or until when, and narrows the rows down to it. False when they are slow
+  // no longer since before the judged rows.
+  bool find_since(Held& held, Range& range) const {
+    const Excess judged = excess_since(held.ranks, begin_);
+    if (judged.values.empty()) return false;
+    if (const auto episode = find_episode(judged.values);
+        episode.has_value() && episode->inside > 2 * episode->outside) {
+      range = {judged.rows[episode->begin], judged.rows[episode->end]};
+      held.since = range.from->first;
+      held.until = range.to->first;
+      return true;
     }
-    const auto change = find_change(series);
-    if (!change.has_value()) return true;
-    const Rows at = rows[change->at];
+    const auto change = find_last_change(judged.values);
+    if (!change.has_value()) return look_back(held, judged, range);
+    const Rows at = judged.rows[change->at];
     if (2 * change->before < change->after) {
       held.since = at->first;
-      if (at->first > from->first) from = at;
+      range.from = at;
     } else if (change->after < change->before && change->after > kCulpritExcess * out_.wall_ms) {
       // Less slow than before and still slow: what it is now is what counts.
-      if (at->first > from->first) from = at;
+      range.from = at;
     } else if (2 * change->after < change->before) {
-      if (at->first <= from->first) return false;
       held.until = at->first;
-      to = at;
+      range.to = at;
     }
     return true;
   }
 
-  static double usual_wall(Rows from, Rows to) {
+  // They are as slow in all the judged rows that they are in: since before these, or since they joined.
+  bool look_back(Held& held, const Excess& judged, Range& range) const {
+    const Rows first = judged.rows.front();
+    if (std::distance(begin_, first) >= static_cast<std::ptrdiff_t>(kChangeMargin)) {
+      held.since = first->first;
+      range.from = first;
+      return true;
+    }
+    Rows from = begin_;
+    for (std::ptrdiff_t reach = std::distance(begin_, end_); from != rows_.begin(); reach *= 2) {
+      for (std::ptrdiff_t i = 0; i < reach && from != rows_.begin(); ++i) --from;
+      const Excess kept = excess_since(held.ranks, from);
+      const auto change = find_last_change(kept.values);
+      if (!change.has_value()) continue;
+      if (2 * change->before < change->after) held.since = kept.rows[change->at]->first;
+      break;
+    }
+    return true;
+  }
+
+  static double usual_wall(const Range& range) {
     std::vector<double> walls;
-    each(from, to, [&](const OwnRow& row) { walls.push_back(row.wall_ms); });
+    each(range.from, range.to, [&](const OwnRow& row) { walls.push_back(row.wall_ms); });
     return Middle(walls).median();
   }
 
-  void measure(Held& held, Rows from, Rows to) const {
+  void measure(Held& held, const Range& range) const {
     std::map<StageId, double> by_stage;
-    double excess = 0, lost = 0, present = 0, present_ranks = 0, as_culprit = 0;
-    each(from, to, [&](const OwnRow& row) {
+    const double pause = kPauseWalls * usual_wall(range);
+    double excess = 0, lost = 0, n = 0, n_present = 0, present_ranks = 0, as_culprit = 0;
+    each(range.from, range.to, [&](const OwnRow& row) {
       ++held.steps;
-      held.wall_ms += row.wall_ms;
-      lost += row.max_own_ms - row.mean_own_ms;
       as_culprit += row.culprit.has_value() && std::ranges::binary_search(held.ranks, *row.culprit) ? 1 : 0;
       const auto mine = row.excess_of(held.ranks);
+      held.present += mine.has_value() ? 1 : 0;
+      if (row.wall_ms > pause) return;
+      ++n;
+      held.wall_ms += row.wall_ms;
+      lost += row.max_own_ms - row.mean_own_ms;
       if (!mine.has_value()) return;
-      ++present;
+      ++n_present;
       excess += *mine;
       row.each_of(held.ranks, [&](std::size_t i) {
         ++present_ranks;
         if (row.own->stage[i] != kNoStage) by_stage[row.own->stage[i]] += row.own->stage_excess_ms[i];
       });
     });
-    const auto n = static_cast<double>(held.steps);
-    held.excess_ms = excess / present;
+    held.excess_ms = n_present > 0 ? excess / n_present : 0;
     held.wall_ms /= n;
     held.slowdown = ratio_of(held.wall_ms, lost / n);
-    held.share = as_culprit / n;
+    held.share = as_culprit / static_cast<double>(held.steps);
     const auto most = std::ranges::max_element(by_stage, {}, [](const auto& e) { return e.second; });
     if (most == by_stage.end() || most->second <= 0) return;
     held.stage = most->first;
@@ -276,7 +419,7 @@ class Judge {
     if (held.ranks.size() > 1) return held.share >= kNamedShareOfGroup;
     double next = 0;  // over the whole window, which is more than fair to the others
     for (const CulpritShare& culprit : out_.culprits)
-      if (culprit.rank != held.ranks.front()) next = std::max(next, culprit.share);
+      if (culprit.rank != held.ranks.front() && is_here(culprit.rank)) next = std::max(next, culprit.share);
     return held.share >= kNamedShare && (held.share > kNamedShareOfGroup || held.share >= kNamedLead * next);
   }
 
@@ -294,6 +437,9 @@ class Judge {
   const std::vector<RankGroup>& groups_;
   const Sums& sums_;
   Rows begin_, end_;                    // the judged ones
+  Rows recent_;                         // the newest of these
+  Rows after_gone_;                     // behind the last one whose culprit is not there any more
+  std::vector<bool> here_;              // by place in sums_
   std::vector<RankMean> means_;         // by rank
   std::vector<CulpritCount> culprits_;  // by rank
   double noise_ms_ = 0;                 // of a rank's excess from step to step
@@ -304,9 +450,9 @@ class Judge {
 
 }  // namespace
 
-Verdict judge(const OwnRows& rows, OwnRows::const_iterator begin,
+Verdict judge(const OwnRows& rows, OwnRows::const_iterator begin, std::size_t recent,
               const std::vector<VerdictWindow::Sums>& sums, const Placement& placement) {
-  return Judge(rows, begin, sums, placement).run(placement);
+  return Judge(rows, begin, recent, sums, placement).run(placement);
 }
 
 }  // namespace laggard::core

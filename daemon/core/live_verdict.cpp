@@ -9,7 +9,7 @@ Placement::Place place_of(Rank rank, const Settings& settings, const std::string
 void LiveVerdict::learn(Rank rank, const Settings& settings, const std::string& agent_host) {
   places_[rank] = place_of(rank, settings, agent_host);
   placement_.reset();
-  if (!resting_) view_.reset();
+  if (!rests_after_.has_value()) view_.reset();
   if (settings.first_step.has_value()) first_step_ = settings.first_step;
   if (settings.last_step.has_value()) last_step_ = settings.last_step;
 }
@@ -20,11 +20,12 @@ bool LiveVerdict::in_window(Step step) const {
 
 void LiveVerdict::put(const StepView& view) {
   const Step step = view.breakdown.step;
-  if (!in_window(step)) return;
+  if (!in_window(step) || (rests_after_.has_value() && step <= *rests_after_)) return;
   view_.reset();
   if (!first_step_.has_value() && !last_step_.has_value()) warm_up(step);
   if (view.breakdown.aside || (warm_ && warm_up_.contains(step))) return drop(step);
-  was_over_ = resting_ = false;
+  was_over_ = false;
+  rests_after_.reset();
   StepOwn own = own_of(view.breakdown);
   own.partial = view.state == StepState::partial;
   window_.put(own);
@@ -42,21 +43,23 @@ void LiveVerdict::warm_up(Step step) {
 }
 
 void LiveVerdict::drop(Step step) {
+  if (rests_after_.has_value()) return;
   view_.reset();
   window_.drop(step);
 }
 
 void LiveVerdict::clear() {
+  if (rests_after_.has_value()) return;
   view_.reset();
-  window_ = VerdictWindow({.judged = kLiveSteps, .kept = kLiveStepsKept, .cells = kLiveCells});
+  window_ = VerdictWindow(kLiveWindow);
 }
 
 void LiveVerdict::rest(const StageTable& stages) {
-  if (window_.size() == 0) return;
-  const auto last = view(stages);
-  clear();
-  view_ = last;
-  resting_ = true;
+  const auto newest = window_.newest();
+  if (!newest.has_value()) return;
+  view(stages);
+  window_ = VerdictWindow(kLiveWindow);
+  rests_after_ = newest;
 }
 
 std::shared_ptr<const VerdictView> LiveVerdict::view(const StageTable& stages) {

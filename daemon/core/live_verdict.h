@@ -16,6 +16,10 @@ namespace laggard::core {
 /// The steps that the live verdict is over, further ones in which it looks for the step since when, and how
 /// many own times may be kept: with more ranks there are fewer steps, down to kTentativeSteps.
 inline constexpr std::size_t kLiveSteps = 100, kLiveStepsKept = 1000, kLiveCells = std::size_t{1} << 20;
+/// Who is slow now is looked for in so many first.
+inline constexpr std::size_t kLiveStepsRecent = 30;
+inline constexpr VerdictWindow::Size kLiveWindow{
+    .judged = kLiveSteps, .recent = kLiveStepsRecent, .kept = kLiveStepsKept, .cells = kLiveCells};
 /// Without a configured window, this many steps at the start are taken for warm-up.
 inline constexpr std::size_t kWarmUpSteps = 10;
 
@@ -24,7 +28,7 @@ Placement::Place place_of(Rank rank, const Settings& settings, const std::string
 
 class LiveVerdict {
  public:
-  LiveVerdict() : window_({.judged = kLiveSteps, .kept = kLiveStepsKept, .cells = kLiveCells}) {}
+  LiveVerdict() : window_(kLiveWindow) {}
 
   void learn(Rank rank, const Settings& settings, const std::string& agent_host);
   /// A step that has settled, or whose figures have changed.
@@ -37,8 +41,11 @@ class LiveVerdict {
   void came_before(std::uint64_t steps) { before_ = steps; }
   /// Nobody is asked about the attempt any more: makes the verdict a last time and lets go of the own times.
   void rest(const StageTable& stages);
-  /// The attempt was over before this collector started, so its steps are only in storage.
-  void was_over() { was_over_ = true; }
+  /// The attempt was over before this collector started, so its steps, up to this one, are only in storage.
+  void was_over(Step last) {
+    was_over_ = true;
+    rests_after_ = last;
+  }
 
   /// The verdict, made again when anything has changed.
   std::shared_ptr<const VerdictView> view(const StageTable& stages);
@@ -54,7 +61,8 @@ class LiveVerdict {
   std::uint64_t before_ = 0;
   std::set<Step> warm_up_;  // steps that were put while before_ and they were kWarmUpSteps or fewer
   bool warm_ = false;
-  bool was_over_ = false, resting_ = false;
+  bool was_over_ = false;
+  std::optional<Step> rests_after_;          // the last verdict stands until there are steps beyond this one
   std::shared_ptr<const VerdictView> view_;  // null when it is stale
 };
 

@@ -77,7 +77,8 @@ struct Held {
   std::optional<RankGroup> group;  ///< when they are one
   std::optional<Step> since;       ///< they turned slow at this step
   std::optional<Step> until;       ///< they are slow no longer from this step on
-  std::uint64_t steps = 0;         ///< judged in that time; means are over those in which the ranks are
+  std::uint64_t steps = 0;         ///< judged in that time
+  std::uint64_t present = 0;       ///< of these, with the ranks; the means are over them, but for long pauses
   double excess_ms = 0;            ///< own time less that of the other ranks (their median; of a group: mean)
   double share = 0;                ///< of the steps, those whose culprit is one of them
   StageId stage = kNoStage;        ///< in which they exceed the other ranks most

@@ -93,14 +93,33 @@ std::string sync_note(const Verdict& verdict, const StageTable& stages) {
   return is_long ? "; " + sync_text(verdict, stages) : "";
 }
 
+// A rank that alone costs at least half of what uneven ranks do, and no other nearly as much; null: none.
+const WhatIf* now_and_then(const Verdict& verdict) {
+  const WhatIf* first = nullptr;
+  double second_ms = 0;
+  const auto gain = [&](const WhatIf& what) { return verdict.wall_ms - what.wall_ms; };
+  for (const WhatIf& what : verdict.what_if) {  // the largest gain first
+    if (what.of != WhatIf::Of::rank) continue;
+    if (first != nullptr) second_ms = std::max(second_ms, gain(what));
+    if (first == nullptr) first = &what;
+  }
+  const bool is_it = first != nullptr && 2 * gain(*first) >= verdict.lost_ms && gain(*first) >= 3 * second_ms;
+  return is_it ? first : nullptr;
+}
+
 std::string rotating_text(const Verdict& verdict) {
-  if (verdict.culprits.empty() || verdict.culprits.front().share <= 0.5)
-    return "no rank stands out: the slowest changes from step to step and costs " + cost_text(verdict);
-  const CulpritShare& first = verdict.culprits.front();
-  return "nobody is named: rank " + std::to_string(first.rank) + " is the slowest in " +
-         percent(first.share) +
-         " of the steps, but is not slower than the others by more than they vary; uneven ranks cost " +
-         cost_text(verdict);
+  if (!verdict.culprits.empty() && verdict.culprits.front().share > 0.5) {
+    const CulpritShare& first = verdict.culprits.front();
+    return "nobody is named: rank " + std::to_string(first.rank) + " is the slowest in " +
+           percent(first.share) +
+           " of the steps, but is not slower than the others by more than they vary; uneven ranks cost " +
+           cost_text(verdict);
+  }
+  if (const WhatIf* rank = now_and_then(verdict))
+    return "no rank holds all steps back; rank " + std::to_string(rank->rank) +
+           " does now and then, which costs " + duration(verdict.wall_ms - rank->wall_ms) + " a step, of " +
+           cost_text(verdict) + " that uneven ranks do";
+  return "no rank stands out: the slowest changes from step to step and costs " + cost_text(verdict);
 }
 
 std::string counted_twice_text(const Verdict& verdict) {
@@ -140,7 +159,7 @@ std::string sentence_of(const Verdict& verdict, const StageTable& stages, const 
       break;
   }
   if (verdict.counted_twice) text += "; beware: " + counted_twice_text(verdict);
-  const std::uint64_t steps = verdict.held.has_value() ? verdict.held->steps : verdict.steps;
+  const std::uint64_t steps = verdict.held.has_value() ? verdict.held->present : verdict.steps;
   if (verdict.tentative) text += " (tentative: " + std::to_string(steps) + " steps)";
   return text;
 }

@@ -11,6 +11,12 @@ double OwnRow::excess(std::size_t i) const {
   return mine - middle.median_without(mine);
 }
 
+double OwnRow::bounded_excess(std::size_t i) const {
+  constexpr double kBound = 0.25;
+  const double bound = kBound * middle.median(), all = excess(i);
+  return bound > 0 ? std::clamp(all, -bound, bound) : all;
+}
+
 std::optional<double> OwnRow::excess_of(const std::vector<Rank>& ranks) const {
   double sum = 0;
   std::size_t present = 0, last = 0;
@@ -91,19 +97,14 @@ OwnRows::const_iterator VerdictWindow::judged_begin() const {
   return std::prev(rows_.end(), static_cast<std::ptrdiff_t>(size_.judged));
 }
 
-const std::vector<VerdictWindow::Sums>& VerdictWindow::sums() const {
-  if (stale_) rebuild();
-  return sums_;
-}
-
 Verdict VerdictWindow::judge(const Placement& placement) const {
-  return core::judge(rows_, judged_begin(), sums(), placement);
+  if (stale_) rebuild();
+  return core::judge(rows_, judged_begin(), size_.recent, sums_, placement);
 }
 
 // Adds a row to the sums, or takes it away again.
 void VerdictWindow::add(const OwnRow& row, double sign) const {
   const std::vector<Rank>& ranks = row.own->ranks;
-  const double bound = row.middle.median();
   auto at = sums_.begin();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (at == sums_.end() || at->rank != ranks[i]) {
@@ -111,7 +112,7 @@ void VerdictWindow::add(const OwnRow& row, double sign) const {
                             [](const Sums& sums, Rank rank) { return sums.rank < rank; });
       if (at == sums_.end() || at->rank != ranks[i]) at = sums_.insert(at, {.rank = ranks[i]});
     }
-    const double excess = row.excess(i), bounded = bound > 0 ? std::clamp(excess, -bound, bound) : excess;
+    const double excess = row.excess(i), bounded = row.bounded_excess(i);
     at->steps = sign > 0 ? at->steps + 1 : at->steps - 1;
     at->excess += sign * excess;
     at->bounded += sign * bounded;

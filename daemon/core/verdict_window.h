@@ -34,6 +34,8 @@ struct OwnRow {
 
   /// Of own->ranks[i], over the median of the others.
   double excess(std::size_t i) const;
+  /// The same, no further from 0 than a quarter of the median own time: one long pause is not a slow rank.
+  double bounded_excess(std::size_t i) const;
   /// Mean excess of some ranks (ascending): of one over the median of the others, of several over their mean.
   /// Nothing when none of them, or none of the others, is in the row.
   std::optional<double> excess_of(const std::vector<Rank>& ranks) const;
@@ -58,6 +60,7 @@ class VerdictWindow {
  public:
   struct Size {
     std::size_t judged = 0;  ///< the newest steps, which the verdict is over; 0: all
+    std::size_t recent = 0;  ///< of these the newest, of which those who are slow now are looked for first
     std::size_t kept = 0;    ///< more of them, in which the step since when is looked for; 0: all
     /// Ranks x steps that may be kept beyond kTentativeSteps steps, which are always kept; 0: any number.
     std::size_t cells = 0;
@@ -69,6 +72,9 @@ class VerdictWindow {
   void put(const StepOwn& step);
   void drop(Step step);
   std::size_t size() const { return rows_.size(); }
+  std::optional<Step> newest() const {
+    return rows_.empty() ? std::nullopt : std::optional(rows_.rbegin()->first);
+  }
 
   Verdict judge(const Placement& placement) const;
 
@@ -77,15 +83,11 @@ class VerdictWindow {
     Rank rank = 0;
     std::uint32_t steps = 0;
     double excess = 0;
-    /// With each step's excess no further from 0 than the median own time: one long pause is not a slow rank.
-    double bounded = 0, bounded_squares = 0;
+    double bounded = 0, bounded_squares = 0;  ///< of bounded_excess()
   };
-  const OwnRows& rows() const { return rows_; }
-  OwnRows::const_iterator judged_begin() const;
-  /// By rank.
-  const std::vector<Sums>& sums() const;
 
  private:
+  OwnRows::const_iterator judged_begin() const;
   void add(const OwnRow& row, double sign) const;
   void rebuild() const;
   void trim();

@@ -103,8 +103,7 @@ void print_change_alarms(int jobs) {
         double noise = 0;
         for (double& value : series) value = noise = r * noise + normal(random);
         alarms += core::find_change(series).has_value() ? 1 : 0;
-        episodes +=
-            core::find_episode(series, n - std::min<std::size_t>(n, core::kLiveSteps)).has_value() ? 1 : 0;
+        episodes += core::find_episode(series).has_value() ? 1 : 0;
       }
       std::printf("| %.1f | %zu | %.2f %% | %.2f %% |\n", r, n, 10.0 * alarms / jobs, 10.0 * episodes / jobs);
     }

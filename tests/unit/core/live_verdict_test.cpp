@@ -113,6 +113,9 @@ TEST_F(LiveVerdictOf, ARestingOneKeepsItsLastVerdict) {
   const std::string last = sentence();
   live.rest(stages);
   live.learn(1, Settings{}, "node1");
+  live.put(step(30, {100, 900, 150}));
+  live.drop(20);
+  live.clear();
   EXPECT_EQ(sentence(), last);
   // The rank goes on: what it said before is in storage alone.
   for (Step number = 41; number <= 44; ++number) live.put(step(number, {150, 100, 100}));
@@ -122,10 +125,12 @@ TEST_F(LiveVerdictOf, ARestingOneKeepsItsLastVerdict) {
 }
 
 TEST_F(LiveVerdictOf, ARunThatWasOverSaysWhereItsVerdictIs) {
-  live.was_over();
+  live.was_over(200);
   EXPECT_THAT(sentence(), HasSubstr("the run was over when this collector started"));
   EXPECT_EQ(verdict().kind, VerdictKind::unknown);
-  live.put(step(1, {100, 100, 100}));
+  live.put(step(200, {100, 100, 100}));  // a late record
+  EXPECT_THAT(sentence(), HasSubstr("the run was over when this collector started"));
+  live.put(step(201, {100, 100, 100}));
   EXPECT_EQ(sentence(), "no verdict yet: 1 of 3 steps");
 }
 
