@@ -2,13 +2,16 @@
 
 #include <laggard/laggard.h>
 
+#include <errno.h>
+
 #include <algorithm>
-#include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "agent/launcher.h"
 #include "agent/line_parser.h"
 #include "agent/utf8.h"
 #include "daemon/base/error.h"
@@ -30,9 +33,8 @@ std::string text_of(const char* member, const char* name) {
 std::optional<std::uint32_t> number_of(const char* name, std::uint32_t least, std::size_t most) {
   const std::string text = variable(name);
   if (text.empty()) return std::nullopt;
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most)
+  const std::optional<std::uint32_t> number = parse_number(text);
+  if (!number.has_value() || *number < least || *number > most)
     throw Error(std::string(name) + "=" + text + ": it is a number from " + std::to_string(least) + " to " +
                 std::to_string(most));
   return number;
@@ -48,13 +50,19 @@ laggard_options whole(const laggard_options* given) {
   return options;
 }
 
-void place(const laggard_options& options, ApiSettings* out) {
+// Numbers of the options or of LAGGARD_* are of one hand; a rank of theirs has no world size of the
+// launcher's.
+void place(const laggard_options& options, const Launch& launch, ApiSettings* out) {
+  std::optional<std::uint32_t> rank = options.rank >= 0 ? static_cast<std::uint32_t>(options.rank)
+                                                        : number_of("LAGGARD_RANK", 0, limits::kMaxRank - 1);
   out->world_size = options.world_size != 0
                         ? options.world_size
                         : number_of("LAGGARD_WORLD_SIZE", 1, limits::kMaxRank).value_or(0);
-  const std::optional<std::uint32_t> rank = options.rank >= 0
-                                                ? static_cast<std::uint32_t>(options.rank)
-                                                : number_of("LAGGARD_RANK", 0, limits::kMaxRank - 1);
+  if (!rank.has_value() && launch.rank.has_value()) {
+    rank = launch.rank->value;
+    if (out->world_size == 0) out->world_size = launch.world_size->value;
+    if (launch.local_rank.has_value()) out->local_rank = launch.local_rank->value;
+  }
   if (!rank.has_value() && out->world_size > 1)
     throw Error("which of the " + std::to_string(out->world_size) +
                 " ranks this is was not said: set LAGGARD_RANK");
@@ -64,9 +72,40 @@ void place(const laggard_options& options, ApiSettings* out) {
       out->rank >= (out->world_size != 0 ? out->world_size : limits::kMaxRank))
     throw Error("rank " + std::to_string(out->rank) + " is none of " + std::to_string(out->world_size) +
                 " ranks, which are counted from 0");
-  out->attempt = options.attempt != 0 ? std::optional(options.attempt)
-                                      : number_of("LAGGARD_ATTEMPT", 1, limits::kMaxAttempt);
-  if (out->attempt.value_or(1) > limits::kMaxAttempt) throw Error("attempt is beyond the most there can be");
+}
+
+std::optional<std::uint32_t> attempt_of(const laggard_options& options, const Launch& launch) {
+  std::optional<std::uint32_t> attempt = options.attempt != 0
+                                             ? std::optional(options.attempt)
+                                             : number_of("LAGGARD_ATTEMPT", 1, limits::kMaxAttempt);
+  if (attempt.value_or(1) > limits::kMaxAttempt) throw Error("attempt is beyond the most there can be");
+  // A first start need not be the first attempt: a run may be started by hand once more. The collector knows.
+  const std::uint32_t restarts = launch.restarts.has_value() ? launch.restarts->value : 0;
+  if (!attempt.has_value() && restarts > 0 && restarts < limits::kMaxAttempt) attempt = restarts + 1;
+  return attempt;
+}
+
+std::string run_of(const laggard_options& options, const Launch& launch) {
+  std::string run = text_of(options.run, "LAGGARD_RUN");
+  if (run.empty() && launch.run.has_value()) run = launch.run->value;
+  if (run.empty())
+    run = options.otherwise_run != nullptr ? options.otherwise_run : program_invocation_short_name;
+  if (run.size() > limits::kMaxRunNameBytes || !is_utf8(run))
+    throw Error("the run's name has more than " + std::to_string(limits::kMaxRunNameBytes) +
+                " bytes or is not UTF-8");
+  return run;
+}
+
+std::int64_t now_unix_ms() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+// The same slot of every node is a group of ranks: it may be the slot that is slow.
+void place_on_node(Rank local_rank, nlohmann::json* config) {
+  config->emplace("local_rank", local_rank);
+  nlohmann::json& topology = config->emplace("topology", nlohmann::json::object()).first.value();
+  if (topology.is_object()) topology.emplace("local_rank", local_rank);
 }
 
 }  // namespace
@@ -81,12 +120,11 @@ ApiSettings read_settings(const laggard_options* given) {
   ApiSettings out;
   if (std::string collector = text_of(options.collector, "LAGGARD_INGEST"); !collector.empty())
     out.collector = std::move(collector);
-  out.run = text_of(options.run, "LAGGARD_RUN");
-  if (out.run.empty()) throw Error("the run has no name: set LAGGARD_RUN");
-  if (out.run.size() > limits::kMaxRunNameBytes || !is_utf8(out.run))
-    throw Error("the run's name has more than " + std::to_string(limits::kMaxRunNameBytes) +
-                " bytes or is not UTF-8");
-  place(options, &out);
+  const Launch launch = read_launch(process_environment());
+  out.run = run_of(options, launch);
+  place(options, launch, &out);
+  out.attempt = attempt_of(options, launch);
+  out.started_unix_ms = now_unix_ms();
   const std::uint32_t queue = options.queue_records != 0
                                   ? options.queue_records
                                   : number_of("LAGGARD_QUEUE_RECORDS", 0, limits::kWindowRecords).value_or(0);
@@ -120,6 +158,9 @@ ParsedLine make_config(const ApiSettings& settings, std::string_view text) {
   config["rank"] = settings.rank;
   if (settings.world_size != 0) config["world_size"] = settings.world_size;
   if (settings.attempt.has_value()) config["attempt"] = *settings.attempt;
+  // Beside what it is good for itself, it tells the settings of one start from those of the next.
+  if (!config.contains("started_unix_ms")) config["started_unix_ms"] = settings.started_unix_ms;
+  if (settings.local_rank.has_value()) place_on_node(*settings.local_rank, &config);
   const std::string line = config.dump(-1, ' ', false, json::error_handler_t::replace);
   LineParser parser;
   parser.start(line);

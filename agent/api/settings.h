@@ -20,7 +20,9 @@ struct ApiSettings {
   std::string run;
   Rank rank = 0;
   std::uint32_t world_size = 0;          ///< 0 when nobody said
-  std::optional<std::uint32_t> attempt;  ///< when somebody said
+  std::optional<std::uint32_t> attempt;  ///< when somebody said, or the launcher starts the job again
+  std::optional<Rank> local_rank;        ///< among those of this node, when the launcher says it
+  std::int64_t started_unix_ms = 0;
   std::size_t queue_records = limits::kWindowRecords;
   std::size_t held_steps = 0;
   std::string spool;  ///< a directory, or "" for none

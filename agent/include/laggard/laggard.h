@@ -48,27 +48,29 @@ typedef enum laggard_kind {
 } laggard_kind;
 
 /* Begin with LAGGARD_OPTIONS_INIT, then set what is known. Whatever is left as it was comes from the
- * environment variable named beside it. Members are only ever added at the end. */
+ * environment variable named beside it; where that is not set either, rank, world size, attempt and run come
+ * from the launcher (docs/launchers.md). Members are only ever added at the end. */
 typedef struct laggard_options {
   size_t size;         /* sizeof(laggard_options): which members there are */
-  int32_t rank;        /* LAGGARD_RANK; without either number, the only rank there is */
+  int32_t rank;        /* LAGGARD_RANK; where nobody says a number, the only rank there is */
   uint32_t world_size; /* LAGGARD_WORLD_SIZE: how many ranks the job has */
   uint32_t attempt; /* LAGGARD_ATTEMPT: which start of the job this is, 1 and up; else the collector counts */
   uint32_t queue_records; /* LAGGARD_QUEUE_RECORDS: records kept for a collector that is away, 256 to 65536;
                              0 is 65536. Beyond it the oldest are dropped and counted */
   uint32_t held_steps;    /* 0 to 16 newest steps that wait for laggard_stage_device_ms() */
   const char* collector;  /* LAGGARD_INGEST; like tcp://127.0.0.1:17600, which it is otherwise */
-  const char* run;        /* LAGGARD_RUN: the run's name; it must be given */
+  const char* run;        /* LAGGARD_RUN: the run's name */
   const char* config;     /* settings of the run as the text of a JSON object, or NULL */
   const char* key_file;   /* LAGGARD_KEY: file of this side's secret key, for a collector that wants keys */
   const char* collector_key; /* LAGGARD_COLLECTOR_KEY: the collector's public key, or its file */
   const char* spool; /* LAGGARD_SPOOL: a directory, for a file of the records that the queue has no room for;
                         without one they are dropped at once */
   uint32_t spool_mb; /* LAGGARD_SPOOL_MB: MiB that this file may have; 0 is 256 */
+  const char* otherwise_run; /* the run's name where nobody says one; NULL is the program's */
 } laggard_options;
 
 #define LAGGARD_OPTIONS_INIT \
-  { sizeof(laggard_options), -1, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0 }
+  { sizeof(laggard_options), -1, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL }
 
 #define LAGGARD_NEXT_STEP INT64_C(-1)    /* one more than the last, 1 at first */
 #define LAGGARD_CURRENT_STEP INT64_C(-1) /* the one being measured; between two steps, the next */

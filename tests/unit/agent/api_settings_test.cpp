@@ -15,6 +15,10 @@ namespace {
 class SettingsTest : public testing::Test {
  protected:
   void SetUp() override {
+    // Whoever runs this test may do so under a launcher.
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID",
+                             "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_PROCID"})
+      ::unsetenv(name);
     for (const char* name : {"INGEST", "RUN", "RANK", "WORLD_SIZE", "ATTEMPT", "QUEUE_RECORDS", "DISABLED",
                              "KEY", "COLLECTOR_KEY"})
       ::unsetenv((std::string("LAGGARD_") + name).c_str());
@@ -78,6 +82,46 @@ TEST_F(SettingsTest, ALoneProcessIsTheOnlyRank) {
   EXPECT_EQ(settings.queue_records, limits::kWindowRecords);
 }
 
+TEST_F(SettingsTest, TheLauncherIsAskedForWhatNobodySaid) {
+  ::setenv("RANK", "3", 1);
+  ::setenv("WORLD_SIZE", "4", 1);
+  ::setenv("LOCAL_RANK", "1", 1);
+  ::setenv("TORCHELASTIC_RUN_ID", "elastic", 1);
+  ::setenv("TORCHELASTIC_RESTART_COUNT", "0", 1);
+  ApiSettings settings = read_settings(nullptr);
+  EXPECT_EQ(settings.run, "job");
+  EXPECT_EQ(std::tuple(settings.rank, settings.world_size), std::tuple(3u, 4u));
+  EXPECT_FALSE(settings.attempt.has_value()) << "the collector knows of earlier ones";
+
+  set("RUN", "");
+  ::setenv("TORCHELASTIC_RESTART_COUNT", "2", 1);
+  settings = read_settings(nullptr);
+  EXPECT_EQ(settings.run, "elastic");
+  EXPECT_EQ(settings.attempt, 3u);
+  const std::string config = make_config(settings, R"({"topology": {"pp": 1}})").settings;
+  EXPECT_NE(config.find(R"("local_rank":1,"pp":1)"), std::string::npos) << config;
+  EXPECT_NE(config.find("\"started_unix_ms\":1"), std::string::npos) << config;
+
+  set("RANK", "0");
+  settings = read_settings(nullptr);
+  EXPECT_EQ(std::tuple(settings.rank, settings.world_size), std::tuple(0u, 0u)) << "not one of each";
+  EXPECT_FALSE(settings.local_rank.has_value());
+  set("RANK", "");
+  set("WORLD_SIZE", "16");
+  settings = read_settings(nullptr);
+  EXPECT_EQ(std::tuple(settings.rank, settings.world_size), std::tuple(3u, 16u));
+}
+
+TEST_F(SettingsTest, AJobThatNobodyNamesHasTheProgramsName) {
+  set("RUN", "");
+  EXPECT_EQ(read_settings(nullptr).run, "api_unit_test");
+  laggard_options options = LAGGARD_OPTIONS_INIT;
+  options.otherwise_run = "train";
+  EXPECT_EQ(read_settings(&options).run, "train");
+  set("RUN", "job");
+  EXPECT_EQ(read_settings(&options).run, "job");
+}
+
 TEST_F(SettingsTest, AQueueWithoutALimitIsBounded) {
   set("QUEUE_RECORDS", "0");
   EXPECT_EQ(read_settings(nullptr).queue_records, limits::kWindowRecords);
@@ -90,7 +134,6 @@ TEST_F(SettingsTest, AQueueWithoutALimitIsBounded) {
 
 TEST_F(SettingsTest, WhatCannotBeIsSaid) {
   const std::map<std::string, std::map<std::string, std::string>> wrong{
-      {"LAGGARD_RUN", {{"RUN", ""}}},
       {"200 bytes", {{"RUN", std::string(201, 'x')}}},
       {"not UTF-8", {{"RUN", "\xff"}}},
       {"set LAGGARD_RANK", {{"WORLD_SIZE", "4"}}},

@@ -1,0 +1,45 @@
+// Which rank of which job a process is, as its launcher left it in the environment.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/base/record.h"
+
+namespace laggard::agent {
+
+/// The value of a variable, "" when it is not set.
+using Variables = std::function<std::string(const std::string& name)>;
+
+/// Of this process.
+Variables process_environment();
+
+/// A value, and the variable that it is from.
+template <typename T>
+struct Found {
+  T value{};
+  std::string variable;
+  friend bool operator==(const Found&, const Found&) = default;
+};
+
+struct Launch {
+  std::string launcher;  ///< "torchrun", "Slurm", ...; "" when none left a rank behind
+  std::optional<Found<Rank>> rank, local_rank;
+  std::optional<Found<std::uint32_t>> world_size;
+  /// How often the job was started again before this start: the attempt is one more.
+  std::optional<Found<std::uint32_t>> restarts;
+  std::optional<Found<std::string>> run;  ///< a name that all ranks of the job have, and other jobs have not
+  std::vector<std::string> remarks;       ///< what disagrees, or was not taken and why: a sentence each
+};
+
+/// The first launcher that set its rank and world size together, in the order of docs/launchers.md: launchers
+/// that wrap others (torchrun inside of srun) come first. LAGGARD_* is not looked at.
+Launch read_launch(const Variables& variables);
+
+/// A decimal number in the whole text; nothing for anything else.
+std::optional<std::uint32_t> parse_number(const std::string& text);
+
+}  // namespace laggard::agent
