@@ -148,6 +148,8 @@ using laggard::agent::outside;
 using laggard::agent::Process;
 using laggard::agent::t_process;
 
+const char* laggard_version(void) { return LAGGARD_VERSION; }
+
 laggard_status laggard_init(const laggard_options* options) {
   return laggard::agent::guarded([&] { return laggard::agent::begin(options); });
 }
@@ -204,6 +206,11 @@ void laggard_stage_begin(int stage) {
 void laggard_stage_end(int stage) {
   if (t_process == nullptr) return (void)outside();
   t_process->recorder.stage_end(stage, now_ns());
+}
+
+void laggard_stage_drop(int stage) {
+  if (t_process == nullptr) return (void)outside();
+  t_process->recorder.stage_drop(stage, now_ns());
 }
 
 void laggard_stage_device_ms(int stage, int64_t step, double ms) {

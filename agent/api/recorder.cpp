@@ -47,13 +47,14 @@ void Recorder::stage_begin(int stage, Ns now) {
   }
   const auto id = static_cast<NameId>(stage);
   StepState& state = current();
-  if (!state.begun) {
+  const bool begins_wall = !state.begun;
+  if (begins_wall) {
     state.begin = now;
     state.begun = true;
   }
   if (names_.stage_info[id].parent.load(std::memory_order_relaxed) == Names::kNotEntered) learn_parent(id);
   ++active_[id];
-  open_[depth_++] = {id, now};
+  open_[depth_++] = {id, now, begins_wall};
 }
 
 // A stage has one parent: the one it was in first.
@@ -65,16 +66,33 @@ void Recorder::learn_parent(NameId stage) {
   if (inside) names_.stage_version.fetch_add(1, std::memory_order_release);
 }
 
-void Recorder::stage_end(int stage, Ns now) {
-  if (!knows_stage(stage)) return ignore();
-  if (too_deep_ > 0) {
+// False, too, for one beyond the most that nest, which was not measured.
+bool Recorder::is_open(int stage) {
+  if (knows_stage(stage) && too_deep_ > 0) {
     --too_deep_;
-    return;
+    return false;
   }
-  const auto id = static_cast<NameId>(stage);
-  if (active_[id] == 0) return ignore();
-  for (; open_[depth_ - 1].stage != id; ignore()) close_innermost(now);
+  if (knows_stage(stage) && active_[static_cast<NameId>(stage)] > 0) return true;
+  ignore();
+  return false;
+}
+
+void Recorder::close_inside(NameId stage, Ns now) {
+  for (; open_[depth_ - 1].stage != stage; ignore()) close_innermost(now);
+}
+
+void Recorder::stage_end(int stage, Ns now) {
+  if (!is_open(stage)) return;
+  close_inside(static_cast<NameId>(stage), now);
   close_innermost(now);
+}
+
+void Recorder::stage_drop(int stage, Ns now) {
+  if (!is_open(stage)) return;
+  const auto id = static_cast<NameId>(stage);
+  close_inside(id, now);
+  --active_[id];
+  if (open_[--depth_].began_wall && !in_step_) current().begun = false;
 }
 
 // Of a stage inside itself the outermost call has the whole time.

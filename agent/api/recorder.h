@@ -36,6 +36,8 @@ class Recorder {
   void step_end(Ns now);
   void stage_begin(int stage, Ns now);
   void stage_end(int stage, Ns now);
+  /// The call of this stage that is open never was.
+  void stage_drop(int stage, Ns now);
   void device_ms(int stage, Step step, double ms);
   void release(Step step);
   void release_all() { hand_over(0); }
@@ -65,6 +67,7 @@ class Recorder {
   struct Open {
     NameId stage;
     Ns begin;
+    bool began_wall;  // between two steps, as the first
   };
 
   void ignore() { add(counts_.ignored); }
@@ -76,6 +79,8 @@ class Recorder {
     return static_cast<std::size_t>(static_cast<unsigned>(stage)) < names_.stages.size();
   }
   void learn_parent(NameId stage);
+  bool is_open(int stage);
+  void close_inside(NameId stage, Ns now);
   void close_innermost(Ns now);
   StepState& current() { return steps_[newest_]; }
   StepState* held_step(Step step);

@@ -75,6 +75,9 @@ typedef struct laggard_options {
 #define LAGGARD_NEXT_STEP INT64_C(-1)    /* one more than the last, 1 at first */
 #define LAGGARD_CURRENT_STEP INT64_C(-1) /* the one being measured; between two steps, the next */
 
+/* The version of the library, such as "0.1.0". */
+LAGGARD_API const char* laggard_version(void);
+
 /* Begins. `options` may be NULL. Reads the environment and key files, starts one thread, connects later by
  * itself. After laggard_end() it may be called again. When it cannot begin it says why on stderr, once, and
  * every other call does nothing. */
@@ -102,6 +105,10 @@ LAGGARD_API void laggard_step_end(void);
  * begun inside it; the end of the step ends all. */
 LAGGARD_API void laggard_stage_begin(int stage);
 LAGGARD_API void laggard_stage_end(int stage);
+
+/* Takes back the innermost call of a stage that is open, as if it had not been begun: a loader was asked for
+ * a batch and had none left. */
+LAGGARD_API void laggard_stage_drop(int stage);
 
 /* Device (stream) time of a stage in ms, added up within the step: of LAGGARD_CURRENT_STEP, or of an earlier
  * step that is held (laggard_options.held_steps). Without this call the stage has no stream time, which is

@@ -146,6 +146,26 @@ TEST_F(RecorderTest, StagesThatAreNotEndedInOrder) {
   EXPECT_EQ(next().doubles, (std::vector<double>{5, 3, 2, 2}));
 }
 
+TEST_F(RecorderTest, ALoaderThatHadNothingLeft) {
+  const int load = stage("load"), decode = stage("decode");
+  recorder_.stage_begin(load, 0);
+  recorder_.stage_begin(decode, 1 * kMs);
+  recorder_.stage_drop(load, 2 * kMs);
+  recorder_.step_begin(-1, 1000 * kMs);
+  recorder_.stage_begin(load, 1001 * kMs);
+  recorder_.stage_end(load, 1002 * kMs);
+  recorder_.stage_begin(load, 1003 * kMs);
+  recorder_.stage_drop(load, 1004 * kMs);
+  recorder_.step_end(1010 * kMs);
+  const ParsedLine& update = next();
+  EXPECT_EQ(update.doubles, (std::vector<double>{10, 1, 1})) << "a wall that did not begin before";
+  EXPECT_EQ(update.ints, (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(counts_.ignored, 1u) << "the end of decode";
+  recorder_.stage_drop(load, 0);
+  recorder_.stage_drop(-1, 0);
+  EXPECT_EQ(counts_.ignored, 3u);
+}
+
 TEST_F(RecorderTest, AStageInsideItselfHasTheOutermostTime) {
   const int stage_id = stage("recursive");
   recorder_.step_begin(1, 0);

@@ -1,0 +1,113 @@
+"""liblaggard.so: where it is, and its functions as laggard.h has them."""
+
+import ctypes
+import os
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64
+from pathlib import Path
+
+from ._say import say_once
+
+OK, OFF = 0, 1
+NEXT_STEP = -1
+NAMES = ("liblaggard.so.0", "liblaggard.so")
+
+
+class Options(Structure):
+    """laggard_options."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("rank", c_int32),
+        ("world_size", c_uint32),
+        ("attempt", c_uint32),
+        ("queue_records", c_uint32),
+        ("held_steps", c_uint32),
+        ("collector", c_char_p),
+        ("run", c_char_p),
+        ("config", c_char_p),
+        ("key_file", c_char_p),
+        ("collector_key", c_char_p),
+        ("spool", c_char_p),
+        ("spool_mb", c_uint32),
+        ("otherwise_run", c_char_p),
+    ]
+
+
+class Stats(Structure):
+    """laggard_stats."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("recorded", c_uint64),
+        ("delivered", c_uint64),
+        ("dropped", c_uint64),
+        ("waiting", c_uint64),
+        ("ignored_calls", c_uint64),
+        ("other_thread_calls", c_uint64),
+        ("connected", c_uint32),
+    ]
+
+
+# Those that wait or read files let go of the interpreter's lock; the others are done before that would pay.
+_WAITING = {
+    "laggard_init": (c_int, [POINTER(Options)]),
+    "laggard_flush": (c_int, [c_uint32]),
+    "laggard_end": (c_int, [c_uint32]),
+}
+_SHORT = {
+    "laggard_version": (c_char_p, []),
+    "laggard_config": (c_int, [c_char_p]),
+    "laggard_stage_id": (c_int, [c_char_p, c_int]),
+    "laggard_count_id": (c_int, [c_char_p]),
+    "laggard_value_id": (c_int, [c_char_p]),
+    "laggard_step_begin": (None, [c_int64]),
+    "laggard_step_end": (None, []),
+    "laggard_stage_begin": (None, [c_int]),
+    "laggard_stage_end": (None, [c_int]),
+    "laggard_stage_drop": (None, [c_int]),
+    "laggard_count": (None, [c_int, c_int64]),
+    "laggard_value": (None, [c_int, c_double]),
+    "laggard_tag": (None, [c_char_p]),
+    "laggard_sample_ids": (None, [POINTER(c_int64), c_size_t]),
+    "laggard_get_stats": (c_int, [POINTER(Stats)]),
+}
+
+
+class Library:
+    """The functions, without their prefix. Raises OSError or AttributeError for a file that is not the library."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        for loader, functions in ((ctypes.CDLL, _WAITING), (ctypes.PyDLL, _SHORT)):
+            handle = loader(self.path)
+            for name, (result, arguments) in functions.items():
+                function = getattr(handle, name)
+                function.restype = result
+                function.argtypes = arguments
+                setattr(self, name[len("laggard_") :], function)
+
+
+def candidates(environment=os.environ):
+    """The places to look at, in their order: a path, or a name for the system's search."""
+    named = environment.get("LAGGARD_LIBRARY")
+    if named:
+        return [named]
+    here = Path(__file__).resolve().parent
+    found = [here / name for name in NAMES]
+    # From the package in an install tree, PREFIX/share/laggard/python/laggard, to PREFIX/lib.
+    for prefix in here.parents[1:5]:
+        found += [path for name in NAMES for path in sorted(prefix.glob(f"lib*/{name}"))]
+        found += [path for name in NAMES for path in sorted(prefix.glob(f"lib/*-linux-*/{name}"))]
+    return [path for path in found if path.is_file()] + list(NAMES)
+
+
+def load():
+    """The library, or None, which is said once."""
+    reasons = []
+    for candidate in candidates():
+        try:
+            return Library(candidate)
+        except (OSError, AttributeError) as error:
+            reasons.append(str(error))
+    say_once("the shared library is not there, so nothing is measured: " + reasons[0] + "; LAGGARD_LIBRARY can name it")
+    return None
