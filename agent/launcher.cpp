@@ -45,9 +45,17 @@ class Reader {
   explicit Reader(const Variables& variables) : variables_(variables) {}
 
   Launch read() {
+    const auto world_size = own("LAGGARD_WORLD_SIZE", 1, limits::kMaxRank);
+    if (const auto rank = own("LAGGARD_RANK", 0, limits::kMaxRank - 1)) {
+      out_.launcher = "LAGGARD_RANK";
+      out_.rank = rank;
+      out_.world_size = world_size;
+    }
+    out_.attempt = own("LAGGARD_ATTEMPT", 1, limits::kMaxAttempt);
     take(torch());
     for (const Convention& convention : conventions())
       if (convention.launcher != "Slurm" || !in_batch_script()) take(place_of(convention));
+    if (world_size) out_.world_size = world_size;
     out_.restarts = restarts();
     out_.run = run();
     return std::move(out_);
@@ -61,6 +69,16 @@ class Reader {
       if (const auto value = parse_number(text)) return Found<std::uint32_t>{*value, name};
       remark(name + "=" + text + " is not taken: it is no number");
     }
+    return std::nullopt;
+  }
+
+  std::optional<Found<std::uint32_t>> own(const std::string& name, std::uint32_t least, std::uint32_t most) {
+    const std::string text = variables_(name);
+    if (text.empty()) return std::nullopt;
+    const auto value = parse_number(text);
+    if (value && *value >= least && *value <= most) return Found<std::uint32_t>{*value, name};
+    out_.wrong.push_back(name + "=" + text + ": it is a number from " + std::to_string(least) + " to " +
+                         std::to_string(most));
     return std::nullopt;
   }
 
@@ -90,10 +108,13 @@ class Reader {
     return std::nullopt;
   }
 
-  static std::string text_of(const Place& place) {
-    return place.rank.variable + "=" + std::to_string(place.rank.value) + " of " + place.world_size.variable +
-           "=" + std::to_string(place.world_size.value);
+  static std::string text_of(const Found<std::uint32_t>& found) {
+    return found.variable + "=" + std::to_string(found.value);
   }
+  static std::string text_of(const Found<Rank>& rank, const std::optional<Found<std::uint32_t>>& world_size) {
+    return text_of(rank) + (world_size ? " of " + text_of(*world_size) : "");
+  }
+  static std::string text_of(const Place& place) { return text_of(place.rank, place.world_size); }
 
   void take(const std::optional<Place>& place) {
     if (!place) return;
@@ -102,10 +123,10 @@ class Reader {
       out_.rank = place->rank;
       out_.world_size = place->world_size;
       out_.local_rank = place->local_rank;
-    } else if (place->rank.value != out_.rank->value || place->world_size.value != out_.world_size->value) {
-      remark(place->launcher + " disagrees: " + text_of(*place) + ", but " + out_.launcher +
-             ", which comes first, says " +
-             text_of({out_.launcher, *out_.rank, *out_.world_size, std::nullopt}));
+    } else if (place->rank.value != out_.rank->value ||
+               (out_.world_size && place->world_size.value != out_.world_size->value)) {
+      remark(place->launcher + " disagrees: " + text_of(*place) + ", but first comes " +
+             text_of(*out_.rank, out_.world_size));
     }
   }
 
@@ -128,6 +149,8 @@ class Reader {
   }
 
   std::optional<Found<std::string>> run() {
+    if (const std::string name = variables_("LAGGARD_RUN"); !name.empty())
+      return Found<std::string>{name, "LAGGARD_RUN"};
     if (const std::string id = variables_("TORCHELASTIC_RUN_ID"); !id.empty() && id != "none")
       return Found<std::string>{id, "TORCHELASTIC_RUN_ID"};
     const std::vector<std::pair<std::string, std::string>> jobs{

@@ -28,15 +28,17 @@ struct Found {
 struct Launch {
   std::string launcher;  ///< "torchrun", "Slurm", ...; "" when none left a rank behind
   std::optional<Found<Rank>> rank, local_rank;
-  std::optional<Found<std::uint32_t>> world_size;
+  std::optional<Found<std::uint32_t>> world_size;  ///< none beside a LAGGARD_RANK that stands alone
+  std::optional<Found<std::uint32_t>> attempt;     ///< from LAGGARD_ATTEMPT
   /// How often the job was started again before this start: the attempt is one more.
   std::optional<Found<std::uint32_t>> restarts;
   std::optional<Found<std::string>> run;  ///< a name that all ranks of the job have, and other jobs have not
   std::vector<std::string> remarks;       ///< what disagrees, or was not taken and why: a sentence each
+  std::vector<std::string> wrong;         ///< LAGGARD_* that cannot be: a sentence each
 };
 
-/// The first launcher that set its rank and world size together, in the order of docs/launchers.md: launchers
-/// that wrap others (torchrun inside of srun) come first. LAGGARD_* is not looked at.
+/// LAGGARD_* where it is set, else the first launcher that set its rank and world size together, in the order
+/// of docs/launchers.md: those that others start (torchrun inside of srun) come first.
 Launch read_launch(const Variables& variables);
 
 /// A decimal number in the whole text; nothing for anything else.

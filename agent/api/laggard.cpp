@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "agent/api/api_delivery.h"
+#include "agent/api/device_timer.h"
 #include "agent/api/log_sink.h"
 #include "agent/utf8.h"
 #include "daemon/base/error.h"
@@ -26,15 +27,27 @@ constexpr int kMostComplaints = 20;  // of one process, on stderr
 struct Process {
   explicit Process(const ApiSettings& with)
       : settings(with),
-        delivery(std::make_shared<ApiDelivery>(with, make_config(with, with.config), handover, items)) {}
+        delivery(std::make_shared<ApiDelivery>(with, make_config(with, with.config), handover, items)) {
+    if (with.cuda.empty()) return;
+    if (const auto cuda = CudaRuntime::open(with.cuda))
+      timer = std::make_unique<DeviceTimer>(*cuda, recorder, device_lost);
+    else if (with.cuda != "auto")
+      make_api_log()->warn("{} is no library of CUDA's runtime: stages have no device times", with.cuda);
+  }
+
+  void end_step(std::int64_t now) {
+    if (timer != nullptr) timer->make_room();
+    recorder.step_end(now);
+    if (timer != nullptr) timer->step_ended(recorder.last_step());
+  }
 
   static inline CallCounts calls;
   static inline DeliveryCounts items;
-  static inline std::atomic<std::uint64_t> other_thread_calls{0};
+  static inline std::atomic<std::uint64_t> other_thread_calls{0}, device_lost{0};
 
   static void reset_counts() {
     for (auto* count : {&calls.recorded, &calls.ignored, &items.taken, &items.delivered, &items.dropped,
-                        &items.held, &other_thread_calls})
+                        &items.held, &other_thread_calls, &device_lost})
       *count = 0;
   }
 
@@ -42,6 +55,7 @@ struct Process {
   const std::shared_ptr<Handover> handover = std::make_shared<Handover>();
   Recorder recorder{handover->names, handover->ring, calls, settings.held_steps};
   const std::shared_ptr<ApiDelivery> delivery;
+  std::unique_ptr<DeviceTimer> timer;  // null: stages are timed on the host alone
 };
 
 // Never destroyed at exit: a thread may still use it, and in a forked child nothing of it may be touched.
@@ -188,13 +202,19 @@ int laggard_value_id(const char* name) {
 
 void laggard_step_begin(int64_t step) {
   if (t_process == nullptr) return (void)outside();
-  t_process->recorder.step_begin(step, now_ns());
+  const std::int64_t now = now_ns();
+  if (t_process->recorder.in_step()) t_process->end_step(now);
+  t_process->recorder.step_begin(step, now);
   t_process->delivery->wake_if_asleep();
 }
 
 void laggard_step_end(void) {
   if (t_process == nullptr) return (void)outside();
-  t_process->recorder.step_end(now_ns());
+  const std::int64_t now = now_ns();
+  if (t_process->recorder.in_step())
+    t_process->end_step(now);
+  else
+    t_process->recorder.step_end(now);  // which counts it
   t_process->delivery->wake_if_asleep();
 }
 
@@ -206,11 +226,25 @@ void laggard_stage_begin(int stage) {
 void laggard_stage_end(int stage) {
   if (t_process == nullptr) return (void)outside();
   t_process->recorder.stage_end(stage, now_ns());
+  if (t_process->timer != nullptr) t_process->timer->stage_end(stage);
+}
+
+void laggard_stage_begin_on(int stage, void* stream) {
+  if (t_process == nullptr) return (void)outside();
+  t_process->recorder.stage_begin(stage, now_ns());
+  if (t_process->timer != nullptr) t_process->timer->stage_begin(stage, stream);
+}
+
+void laggard_stage_end_on(int stage, void* stream) {
+  if (t_process == nullptr) return (void)outside();
+  if (t_process->timer != nullptr) t_process->timer->stage_end(stage, stream);
+  t_process->recorder.stage_end(stage, now_ns());
 }
 
 void laggard_stage_drop(int stage) {
   if (t_process == nullptr) return (void)outside();
   t_process->recorder.stage_drop(stage, now_ns());
+  if (t_process->timer != nullptr) t_process->timer->stage_drop(stage);
 }
 
 void laggard_stage_device_ms(int stage, int64_t step, double ms) {
@@ -263,6 +297,7 @@ laggard_status laggard_end(uint32_t timeout_ms) {
     if (t_process == nullptr) return outside();
     laggard::agent::g_process = nullptr;
     const std::unique_ptr<Process> process(std::exchange(t_process, nullptr));
+    if (process->timer != nullptr) process->timer->finish();
     process->recorder.release_all();
     const auto limit = laggard::agent::in(std::chrono::milliseconds(timeout_ms));
     return process->delivery->stop(limit, true) ? LAGGARD_OK : LAGGARD_TIMEOUT;
@@ -282,7 +317,8 @@ laggard_status laggard_get_stats(laggard_stats* stats) {
                             .waiting = items.held + (recorded - taken),
                             .ignored_calls = calls.ignored,
                             .other_thread_calls = Process::other_thread_calls,
-                            .connected = items.connected ? 1U : 0U};
+                            .connected = items.connected ? 1U : 0U,
+                            .device_lost = Process::device_lost};
     std::memcpy(stats, &now, std::min(stats->size, sizeof now));
     return LAGGARD_OK;
   });

@@ -41,6 +41,9 @@ class Recorder {
   void device_ms(int stage, Step step, double ms);
   void release(Step step);
   void release_all() { hand_over(0); }
+  bool in_step() const { return in_step_; }
+  /// The one that is measured, or was last.
+  Step last_step() const { return last_step_; }
   void count(int id, std::int64_t amount);
   void value(int id, double number);
   void tag(std::string_view name);

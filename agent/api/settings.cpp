@@ -53,16 +53,16 @@ laggard_options whole(const laggard_options* given) {
 // Numbers of the options or of LAGGARD_* are of one hand; a rank of theirs has no world size of the
 // launcher's.
 void place(const laggard_options& options, const Launch& launch, ApiSettings* out) {
-  std::optional<std::uint32_t> rank = options.rank >= 0 ? static_cast<std::uint32_t>(options.rank)
-                                                        : number_of("LAGGARD_RANK", 0, limits::kMaxRank - 1);
-  out->world_size = options.world_size != 0
-                        ? options.world_size
-                        : number_of("LAGGARD_WORLD_SIZE", 1, limits::kMaxRank).value_or(0);
-  if (!rank.has_value() && launch.rank.has_value()) {
-    rank = launch.rank->value;
-    if (out->world_size == 0) out->world_size = launch.world_size->value;
-    if (launch.local_rank.has_value()) out->local_rank = launch.local_rank->value;
+  std::optional<Rank> rank;
+  if (launch.rank.has_value()) rank = launch.rank->value;
+  if (launch.world_size.has_value()) out->world_size = launch.world_size->value;
+  if (launch.local_rank.has_value()) out->local_rank = launch.local_rank->value;
+  if (options.rank >= 0) {
+    rank = static_cast<Rank>(options.rank);
+    out->local_rank.reset();
+    if (out->world_size != 0 && launch.world_size->variable != "LAGGARD_WORLD_SIZE") out->world_size = 0;
   }
+  if (options.world_size != 0) out->world_size = options.world_size;
   if (!rank.has_value() && out->world_size > 1)
     throw Error("which of the " + std::to_string(out->world_size) +
                 " ranks this is was not said: set LAGGARD_RANK");
@@ -75,18 +75,16 @@ void place(const laggard_options& options, const Launch& launch, ApiSettings* ou
 }
 
 std::optional<std::uint32_t> attempt_of(const laggard_options& options, const Launch& launch) {
-  std::optional<std::uint32_t> attempt = options.attempt != 0
-                                             ? std::optional(options.attempt)
-                                             : number_of("LAGGARD_ATTEMPT", 1, limits::kMaxAttempt);
-  if (attempt.value_or(1) > limits::kMaxAttempt) throw Error("attempt is beyond the most there can be");
+  if (options.attempt > limits::kMaxAttempt) throw Error("attempt is beyond the most there can be");
+  if (options.attempt != 0) return options.attempt;
+  if (launch.attempt.has_value()) return launch.attempt->value;
   // A first start need not be the first attempt: a run may be started by hand once more. The collector knows.
-  const std::uint32_t restarts = launch.restarts.has_value() ? launch.restarts->value : 0;
-  if (!attempt.has_value() && restarts > 0 && restarts < limits::kMaxAttempt) attempt = restarts + 1;
-  return attempt;
+  if (!launch.restarts.has_value() || launch.restarts->value == 0) return std::nullopt;
+  return std::min(launch.restarts->value + 1, std::uint32_t{limits::kMaxAttempt});
 }
 
 std::string run_of(const laggard_options& options, const Launch& launch) {
-  std::string run = text_of(options.run, "LAGGARD_RUN");
+  std::string run = options.run != nullptr ? options.run : "";
   if (run.empty() && launch.run.has_value()) run = launch.run->value;
   if (run.empty())
     run = options.otherwise_run != nullptr ? options.otherwise_run : program_invocation_short_name;
@@ -121,6 +119,7 @@ ApiSettings read_settings(const laggard_options* given) {
   if (std::string collector = text_of(options.collector, "LAGGARD_INGEST"); !collector.empty())
     out.collector = std::move(collector);
   const Launch launch = read_launch(process_environment());
+  if (!launch.wrong.empty()) throw Error(launch.wrong.front());
   out.run = run_of(options, launch);
   place(options, launch, &out);
   out.attempt = attempt_of(options, launch);
@@ -131,6 +130,9 @@ ApiSettings read_settings(const laggard_options* given) {
   if (queue != 0)
     out.queue_records = std::clamp<std::size_t>(queue, limits::kLeastQueueRecords, limits::kWindowRecords);
   out.held_steps = std::min<std::size_t>(options.held_steps, limits::kMaxHeldSteps);
+  out.cuda = text_of(options.cuda, "LAGGARD_CUDA");
+  if (out.cuda == "none") out.cuda.clear();
+  if (!out.cuda.empty()) out.held_steps = std::max(out.held_steps, limits::kDeviceHeldSteps);
   out.spool = text_of(options.spool, "LAGGARD_SPOOL");
   const std::uint32_t spool_mb = options.spool_mb != 0
                                      ? options.spool_mb

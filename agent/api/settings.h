@@ -25,6 +25,7 @@ struct ApiSettings {
   std::int64_t started_unix_ms = 0;
   std::size_t queue_records = limits::kWindowRecords;
   std::size_t held_steps = 0;
+  std::string cuda;   ///< the library of CUDA's runtime, "auto", or "" for none
   std::string spool;  ///< a directory, or "" for none
   std::uint32_t spool_mb = limits::kSpoolMb;
   std::string config;  ///< the text of a JSON object, or ""

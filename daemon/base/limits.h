@@ -41,10 +41,12 @@ inline constexpr int kMaxJsonDepth = 64;                 ///< nesting of unknown
 inline constexpr std::size_t kMaxRanksPerFile = 4096;    ///< ranks whose lines one followed file may hold
 
 // A training process that hands its steps over itself.
-inline constexpr std::size_t kMaxApiNames = kMaxStagesPerAttempt;   ///< stages, counts and values, each
-inline constexpr std::size_t kMaxApiTags = 64;                      ///< different tags
-inline constexpr std::size_t kMaxStageDepth = 64;                   ///< stages inside each other
-inline constexpr std::size_t kMaxHeldSteps = 16;                    ///< that wait for their device times
+inline constexpr std::size_t kMaxApiNames = kMaxStagesPerAttempt;  ///< stages, counts and values, each
+inline constexpr std::size_t kMaxApiTags = 64;                     ///< different tags
+inline constexpr std::size_t kMaxStageDepth = 64;                  ///< stages inside each other
+inline constexpr std::size_t kMaxHeldSteps = 16;                   ///< that wait for their device times
+inline constexpr std::size_t kDeviceHeldSteps = 8;   ///< likewise, when the library times the device
+inline constexpr std::size_t kMaxTimedCalls = 4096;  ///< of stages in one step, on the device
 inline constexpr std::size_t kApiRingBytes = std::size_t{4} << 20;  ///< handed over, not yet in the window
 inline constexpr std::uint32_t kSpoolMb = 256;                      ///< records beyond the window, in a file
 inline constexpr std::uint32_t kMaxSpoolMb = 1 << 20;               ///< what a job may allow it

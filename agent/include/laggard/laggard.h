@@ -66,11 +66,13 @@ typedef struct laggard_options {
   const char* spool; /* LAGGARD_SPOOL: a directory, for a file of the records that the queue has no room for;
                         without one they are dropped at once */
   uint32_t spool_mb; /* LAGGARD_SPOOL_MB: MiB that this file may have; 0 is 256 */
+  const char* cuda;  /* LAGGARD_CUDA: the CUDA runtime's library, with which laggard_stage_begin_on() times
+                        stages;  "auto" looks for it, "none" or nothing does not */
   const char* otherwise_run; /* the run's name where nobody says one; NULL is the program's */
 } laggard_options;
 
 #define LAGGARD_OPTIONS_INIT \
-  { sizeof(laggard_options), -1, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL }
+  { sizeof(laggard_options), -1, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL }
 
 #define LAGGARD_NEXT_STEP INT64_C(-1)    /* one more than the last, 1 at first */
 #define LAGGARD_CURRENT_STEP INT64_C(-1) /* the one being measured; between two steps, the next */
@@ -105,6 +107,13 @@ LAGGARD_API void laggard_step_end(void);
  * begun inside it; the end of the step ends all. */
 LAGGARD_API void laggard_stage_begin(int stage);
 LAGGARD_API void laggard_stage_end(int stage);
+
+/* The same, and on the device: the time from when `stream`, a cudaStream_t, comes to the beginning of the
+ * stage to when it comes to its end. It is read at least a step later, without waiting for the device, and
+ * the steps are handed over then. Not while the stream is captured. A stage whose time could not be had has
+ * none. */
+LAGGARD_API void laggard_stage_begin_on(int stage, void* stream);
+LAGGARD_API void laggard_stage_end_on(int stage, void* stream);
 
 /* Takes back the innermost call of a stage that is open, as if it had not been begun: a loader was asked for
  * a batch and had none left. */
@@ -143,6 +152,7 @@ typedef struct laggard_stats {
   uint64_t ignored_calls;      /* calls that made no sense: unknown numbers, ends without a beginning, ... */
   uint64_t other_thread_calls; /* calls from other threads than the one that measures */
   uint32_t connected;          /* 1 while there is a connection to a collector */
+  uint64_t device_lost;        /* stages of a step whose device time was not to be had in time, or at all */
 } laggard_stats;
 
 /* Since the last laggard_init(); from any thread. */

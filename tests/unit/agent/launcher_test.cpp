@@ -86,8 +86,8 @@ TEST(Launcher, WhatDisagreesIsSaid) {
   const Launch launch = launch_of(together({kTorch, kSlurm}));
   EXPECT_EQ(launch.launcher, "torchrun");
   EXPECT_THAT(launch.remarks,
-              testing::ElementsAre("Slurm disagrees: SLURM_PROCID=9 of SLURM_NTASKS=12, but torchrun, which "
-                                   "comes first, says RANK=5 of WORLD_SIZE=8"));
+              testing::ElementsAre("Slurm disagrees: SLURM_PROCID=9 of SLURM_NTASKS=12, but first comes "
+                                   "RANK=5 of WORLD_SIZE=8"));
 }
 
 TEST(Launcher, WhatIsNotWholeIsNotTaken) {
@@ -124,6 +124,28 @@ TEST(Launcher, TheBatchScriptIsNoTask) {
   EXPECT_THAT(launch_of(batch).remarks, testing::ElementsAre(testing::HasSubstr("batch script")));
   EXPECT_EQ(launch_of(batch).run, launch_of(kSlurm).run);
   EXPECT_EQ(place_of(together({kTorch, batch})), "torchrun 5/8 on 1");
+}
+
+TEST(Launcher, WhatIsSaidForLaggardComesFirst) {
+  Launch launch = launch_of(together({{{"LAGGARD_RANK", "5"}, {"LAGGARD_WORLD_SIZE", "8"}}, kTorch, kHydra}));
+  EXPECT_EQ(launch.rank, (Found<Rank>{5, "LAGGARD_RANK"}));
+  EXPECT_EQ(launch.world_size, (Found<std::uint32_t>{8, "LAGGARD_WORLD_SIZE"}));
+  EXPECT_THAT(launch.remarks,
+              testing::ElementsAre("Hydra disagrees: PMI_RANK=1 of PMI_SIZE=2, but first comes "
+                                   "LAGGARD_RANK=5 of LAGGARD_WORLD_SIZE=8"));
+  launch = launch_of(
+      together({{{"LAGGARD_RANK", "6"}, {"LAGGARD_ATTEMPT", "3"}, {"LAGGARD_RUN", "mine"}}, kTorch}));
+  EXPECT_EQ(launch.rank->value, 6u);
+  EXPECT_FALSE(launch.world_size.has_value()) << "not one of each";
+  EXPECT_EQ(launch.attempt->value, 3u);
+  EXPECT_EQ(launch.run->value, "mine");
+  launch = launch_of(together({{{"LAGGARD_WORLD_SIZE", "16"}}, kTorch}));
+  EXPECT_EQ(launch.rank->variable, "RANK");
+  EXPECT_EQ(launch.world_size->value, 16u);
+  launch = launch_of({{"LAGGARD_RANK", "-1"}, {"LAGGARD_ATTEMPT", "0"}});
+  EXPECT_THAT(launch.wrong,
+              testing::ElementsAre(testing::StartsWith("LAGGARD_RANK=-1: it is a number from 0"),
+                                   testing::StartsWith("LAGGARD_ATTEMPT=0")));
 }
 
 TEST(Launcher, Restarts) {

@@ -1,0 +1,102 @@
+// Stands in for CUDA's runtime, with a device that does what a test tells it. A stream's clock is the test's.
+#include "tests/support/fake_cudart.h"
+
+#include <cstdint>
+#include <set>
+
+namespace {
+
+struct Event {
+  double at_ms = 0;
+  std::uint64_t number = 0;  // of its recording; 0: never
+};
+
+FakeDevice g_device;
+std::uint64_t g_recordings = 0;
+std::set<Event*> g_events;
+int g_last_error = 0;
+
+int fail(int error) {
+  g_last_error = error;
+  return error;
+}
+
+bool is_done(const Event& event) {
+  return event.number <= g_device.done || g_device.done_out_of_order.contains(event.number);
+}
+
+}  // namespace
+
+extern "C" {
+
+FakeDevice* fake_device() {
+  g_device.events = g_events.size();
+  g_device.recordings = g_recordings;
+  g_device.last_error = g_last_error;
+  return &g_device;
+}
+
+void fake_reset() {
+  g_device = {};
+  g_recordings = 0;
+  g_last_error = 0;
+}
+
+int cudaEventCreateWithFlags(void** event, unsigned) {
+  if (g_device.fails) return fail(g_device.fails);
+  auto* made = new Event;
+  g_events.insert(made);
+  *event = made;
+  return 0;
+}
+
+int cudaEventDestroy(void* event) {
+  g_events.erase(static_cast<Event*>(event));
+  delete static_cast<Event*>(event);
+  return 0;
+}
+
+int cudaEventRecord(void* event, void* stream) {
+  if (g_device.fails) return fail(g_device.fails);
+  g_device.last_stream = stream;
+  *static_cast<Event*>(event) = {g_device.now_ms, ++g_recordings};
+  return 0;
+}
+
+int cudaEventQuery(void* event) {
+  ++g_device.queries;
+  if (g_device.query_fails) return fail(g_device.query_fails);
+  return is_done(*static_cast<Event*>(event)) ? 0 : fail(600);
+}
+
+int cudaEventElapsedTime(float* ms, void* begin, void* end) {
+  const Event &first = *static_cast<Event*>(begin), &last = *static_cast<Event*>(end);
+  if (!is_done(first) || !is_done(last)) return fail(600);
+  *ms = static_cast<float>(last.at_ms - first.at_ms);
+  return 0;
+}
+
+int cudaStreamIsCapturing(void*, int* status) {
+  if (g_device.capture_fails) return fail(g_device.capture_fails);
+  *status = g_device.capturing ? 1 : 0;
+  return 0;
+}
+
+int cudaThreadExchangeStreamCaptureMode(int* mode) {
+  const int before = g_device.capture_mode;
+  g_device.capture_mode = *mode;
+  *mode = before;
+  return 0;
+}
+
+int cudaGetLastError() {
+  const int error = g_last_error;
+  g_last_error = 0;
+  return error;
+}
+
+int cudaEventSynchronize(void*) { return ++g_device.synchronisations, 0; }
+int cudaStreamSynchronize(void*) { return ++g_device.synchronisations, 0; }
+int cudaDeviceSynchronize() { return ++g_device.synchronisations, 0; }
+
+}  // extern "C"
