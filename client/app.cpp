@@ -26,6 +26,8 @@ void add_commands(CLI::App& app, Context& context) {
   add_close(app, context);
   add_delete(app, context);
   add_keys(app, context);
+  add_run(app, context);
+  add_doctor(app, context);
 }
 
 void set_up(CLI::App& app, Context& context) {

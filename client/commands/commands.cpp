@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "client/http/url.h"
 #include "client/views/views.h"
 #include "daemon/base/secret_file.h"
 
@@ -115,6 +116,17 @@ std::vector<std::string> empty_runs(const Collector& collector, const Json& runs
   for (const Json& run : runs)
     if (integer(at(run, "steps")) == 0) sentences.push_back(nothing_to_show(collector, run));
   return sentences;
+}
+
+std::string ingest_address(const Collector& collector, const std::string& asked_at) {
+  std::string address = text(at(collector.get("/api/v1/status"), "ingest"));
+  for (const std::string_view every : {"tcp://0.0.0.0:", "tcp://[::]:"}) {
+    if (!address.starts_with(every)) continue;
+    Endpoint endpoint = parse_endpoint(asked_at);
+    endpoint.port = address.substr(every.size());
+    return "tcp://" + host_field(endpoint);
+  }
+  return address;
 }
 
 Json profile_json(const Profile& profile) {

@@ -24,8 +24,10 @@ namespace laggard::client {
 struct Context {
   explicit Context(const Console& to) : console(to) {}
 
+  static constexpr auto* kAddress = "http://127.0.0.1:17601";
+
   const Console& console;
-  std::string address = "http://127.0.0.1:17601";
+  std::string address = kAddress;
   std::string token_file, ca_file;  // "" for none, and for the system's store
   std::string format_name = "table";
   ExitCode exit_code = ExitCode::fine;
@@ -67,6 +69,9 @@ std::vector<std::string> empty_runs(const Collector& collector, const nlohmann::
 /// Throws Failure (no_such_data): the run has no step in the range.
 [[noreturn]] void no_step(const Collector& collector, const RunRef& run, const StepRange& range);
 
+/// Where records go, as the collector says. One that listens at every address is where it was asked.
+std::string ingest_address(const Collector& collector, const std::string& asked_at);
+
 /// A profile from a file. Throws Failure: failed when it cannot be read, usage when it says what it must not.
 Profile read_profile(const std::string& path);
 /// The profile as requests carry it.
@@ -89,5 +94,7 @@ void add_export(CLI::App& app, Context& context);
 void add_delete(CLI::App& app, Context& context);
 void add_close(CLI::App& app, Context& context);
 void add_keys(CLI::App& app, Context& context);
+void add_run(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
 
 }  // namespace laggard::client

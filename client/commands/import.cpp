@@ -9,7 +9,6 @@
 #include "agent/agent.h"
 #include "agent/utf8.h"
 #include "client/commands/commands.h"
-#include "client/http/url.h"
 #include "client/render/json_text.h"
 #include "client/render/number.h"
 #include "client/render/text.h"
@@ -140,18 +139,6 @@ std::optional<Failure> trouble_of(const agent::DeliveryReport& report, const std
   return Failure(
       ExitCode::unreachable,
       std::to_string(unacknowledged) + " records were not acknowledged; importing again stores each once");
-}
-
-// Where records go, as the collector says. One that listens at every address is where it was asked.
-std::string ingest_address(const Collector& collector, const std::string& asked_at) {
-  std::string address = text(at(collector.get("/api/v1/status"), "ingest"));
-  for (const std::string_view every : {"tcp://0.0.0.0:", "tcp://[::]:"}) {
-    if (!address.starts_with(every)) continue;
-    Endpoint endpoint = parse_endpoint(asked_at);
-    endpoint.port = address.substr(every.size());
-    return "tcp://" + host_field(endpoint);
-  }
-  return address;
 }
 
 void import_files(Context& context, const ImportOptions& options) {

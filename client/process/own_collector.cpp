@@ -1,0 +1,121 @@
+#include "client/process/own_collector.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "client/failure.h"
+#include "client/process/job.h"
+
+namespace laggard::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kReadyWithin{20};  // a large database is read first
+constexpr std::string_view kReady = "laggardd ready:";
+constexpr auto* kIngest = "tcp://127.0.0.1:17600";
+
+bool is_this_machine(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+fs::path program() {
+  const fs::path beside = own_folder() / "laggardd";
+  return fs::exists(beside) ? beside : fs::path("laggardd");
+}
+
+std::string last_words(const fs::path& log) {
+  std::ifstream file(log);
+  std::string line, last;
+  while (std::getline(file, line))
+    if (!line.empty()) last = line;
+  return last;
+}
+
+}  // namespace
+
+OwnCollector::OwnCollector(fs::path data, const Endpoint& http)
+    : data_(std::move(data)), log_(data_ / "laggardd.log") {
+  if (!is_this_machine(http.host) || http.tls)
+    throw Failure(ExitCode::unreachable,
+                  "no collector answers at " + http.text +
+                      ", and only one on this machine could be started: is the address right?");
+  std::error_code failed;
+  fs::create_directories(data_, failed);
+  if (failed) throw Failure(ExitCode::failed, "cannot make " + data_.string() + ": " + failed.message());
+  std::vector<std::string> words{program(), "--data", data_, "--ingest", kIngest, "--http", host_field(http)};
+  std::vector<std::string> environment = environment_with({});
+  int output[2];
+  if (::pipe2(output, O_CLOEXEC) != 0) throw Failure(ExitCode::failed, "no file descriptor is left");
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, output[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, log_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  const int error = posix_spawnp(&pid_, words.front().c_str(), &files, &attributes, pointers_to(words).data(),
+                                 pointers_to(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  ::close(output[1]);
+  if (error != 0) pid_ = 0;
+  try {
+    if (error != 0)
+      throw Failure(ExitCode::unreachable,
+                    "no collector answers at " + http.text + ", and laggardd cannot be started");
+    await_ready(output[0]);
+  } catch (...) {
+    ::close(output[0]);
+    stop();
+    throw;
+  }
+  ::close(output[0]);
+}
+
+void OwnCollector::await_ready(int output) {
+  const auto until = std::chrono::steady_clock::now() + kReadyWithin;
+  std::string said;
+  while (said.find(kReady) == std::string::npos) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    pollfd item{output, POLLIN, 0};
+    char buffer[512];
+    const ssize_t got = left.count() > 0 && ::poll(&item, 1, static_cast<int>(left.count())) == 1
+                            ? ::read(output, buffer, sizeof buffer)
+                            : 0;
+    if (got <= 0)
+      throw Failure(ExitCode::unreachable, "the collector that was started is not ready; the last line of " +
+                                               log_.string() + ": " + last_words(log_));
+    said.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+void OwnCollector::stop() {
+  const pid_t pid = std::exchange(pid_, 0);
+  if (pid == 0) return;
+  ::kill(pid, SIGTERM);
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
+pid_t OwnCollector::leave() { return std::exchange(pid_, 0); }
+
+fs::path own_library() {
+  for (const char* folder : {"../lib", "../lib64", "../lib/x86_64-linux-gnu", "../lib/aarch64-linux-gnu"}) {
+    std::error_code ignored;
+    const fs::path library = fs::weakly_canonical(own_folder() / folder / "liblaggard.so.0", ignored);
+    if (fs::exists(library, ignored)) return library;
+  }
+  return {};
+}
+
+}  // namespace laggard::client
