@@ -19,9 +19,11 @@ init() is the one that measures; calls from others, and from forked children, do
 
 from ._loader import wrap_loader
 from ._measure import (
+    begin_step,
     config,
     count,
     end,
+    end_step,
     flush,
     init,
     sample_ids,
@@ -35,9 +37,11 @@ from ._measure import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "begin_step",
     "config",
     "count",
     "end",
+    "end_step",
     "flush",
     "init",
     "sample_ids",

@@ -2,7 +2,7 @@
 
 import ctypes
 import os
-from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
 from ._say import say_once
@@ -29,6 +29,7 @@ class Options(Structure):
         ("collector_key", c_char_p),
         ("spool", c_char_p),
         ("spool_mb", c_uint32),
+        ("cuda", c_char_p),
         ("otherwise_run", c_char_p),
     ]
 
@@ -45,6 +46,7 @@ class Stats(Structure):
         ("ignored_calls", c_uint64),
         ("other_thread_calls", c_uint64),
         ("connected", c_uint32),
+        ("device_lost", c_uint64),
     ]
 
 
@@ -64,6 +66,8 @@ _SHORT = {
     "laggard_step_end": (None, []),
     "laggard_stage_begin": (None, [c_int]),
     "laggard_stage_end": (None, [c_int]),
+    "laggard_stage_begin_on": (None, [c_int, c_void_p]),
+    "laggard_stage_end_on": (None, [c_int, c_void_p]),
     "laggard_stage_drop": (None, [c_int]),
     "laggard_count": (None, [c_int, c_int64]),
     "laggard_value": (None, [c_int, c_double]),

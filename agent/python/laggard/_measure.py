@@ -9,7 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-from . import _library
+from . import _device, _library
 from ._say import say_once
 
 _KINDS = {None: 0, "work": 1, "input": 2, "sync": 3, "aside": 4}
@@ -118,6 +118,16 @@ def step(number=None, **counts):
     return _Step(_library.NEXT_STEP if number is None else number, counts)
 
 
+def begin_step(number=_library.NEXT_STEP):
+    """For loops that have no block for a step: a step that is open ends where the next begins."""
+    _step_begin(number)
+
+
+def end_step():
+    """Ends what begin_step() has begun."""
+    _step_end()
+
+
 def count(name, amount):
     """Adds to a count of the step, such as samples or tokens: an integer."""
     number = _count_ids.get(name)
@@ -185,12 +195,14 @@ def init(
     collector_key=None,
     spool=None,
     spool_mb=0,
+    device=True,
 ):
     """Begins to measure on this thread; True when it does.
 
     Whatever is not given is that of the environment (LAGGARD_RUN, LAGGARD_INGEST, ...) or of the launcher:
     torchrun, jsrun, PALS, mpirun, Flux, Slurm. A run that nobody names has the name of the script. `config` are
     settings of the run, anything that JSON has; `topology` is the place of this rank, such as {"dp": 0, "pp": 1}.
+    With PyTorch on a GPU stages are timed there too, on its current stream, unless `device` is False.
     docs/api-c.md has the others.
     """
     global _measuring, _thread
@@ -214,13 +226,14 @@ def init(
             collector_key=_optional(collector_key),
             spool=_optional(spool),
             spool_mb=spool_mb,
+            cuda=_device.runtime() if device else b"none",
             otherwise_run=_text(_script_name()),
         )
         if library.init(ctypes.byref(options)) != _library.OK:
             return False
         _measuring = True
         _thread = threading.get_ident()
-        _bind(library)
+        _bind(_device.on_stream(library) if options.cuda != b"none" else library)
         for known in _stages.values():
             _number(known)
     return True
