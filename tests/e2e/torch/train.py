@@ -42,6 +42,7 @@ def arguments():
     parser.add_argument("--delay-ms", type=float, default=30)
     parser.add_argument("--die-at", type=int, help="rank 1 is killed at this step of its first start")
     parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--mark", help="whose test this is, for those who look for its processes")
     return parser.parse_args()
 
 
