@@ -82,9 +82,13 @@ class Torch(EndToEnd):
         return self.run_status(collector, RUN)["verdict"]
 
     def test_a_rank_whose_forward_turns_slow(self):
-        """Twenty slow steps are enough; every stage is there with its parent and its kind."""
+        """Twenty slow steps are enough, and laggard run says so; every stage is there with its parent and its kind."""
         collector = self.start_collector()
-        job = self.run_job(collector, "--steps", 50, "--slow", "forward", "--slow-rank", 2, "--slow-from", 31)
+        around = [BIN / "laggard", "--collector", collector.http, "run", "--name", RUN, "--"]
+        slow = ["--slow", "forward", "--slow-rank", 2, "--slow-from", 31]
+        job = Torchrun(self, "--steps", 50, *slow, before=around)
+        self.assertEqual(job.wait(), 0, job.said())
+        self.assertRegex(job.said(), r"verdict +rank 2 \(.*\) holds every step back since step 31: forward")
         accounts = job.accounts()
         self.assertEqual(sorted(accounts), list(range(RANKS)))
         for rank, (steps, all_in, stats) in accounts.items():

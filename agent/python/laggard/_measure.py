@@ -43,12 +43,15 @@ class Stage:
         self.kind = kind
         self.id = _NONE
 
+    # The number is looked at here, since a call that does nothing costs more than that.
     def __enter__(self):
-        _stage_begin(self.id)
+        if self.id >= 0:
+            _stage_begin(self.id)
         return self
 
-    def __exit__(self, *_):
-        _stage_end(self.id)
+    def __exit__(self, _kind=None, _error=None, _trace=None):
+        if self.id >= 0:
+            _stage_end(self.id)
 
     def drop(self):
         """Takes back the call that is open, as if it had not been entered."""
