@@ -141,7 +141,7 @@ class Package(EndToEnd):
         script = """
 import sys, types
 stream = types.SimpleNamespace(cuda_stream=0)
-cuda = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, current_stream=lambda: stream)
+cuda = types.SimpleNamespace(is_initialized=lambda: True, current_stream=lambda: stream)
 sys.modules["torch"] = types.SimpleNamespace(cuda=cuda, version=types.SimpleNamespace(cuda="12"))
 import ctypes, laggard
 class Device(ctypes.Structure):

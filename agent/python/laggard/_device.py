@@ -9,7 +9,8 @@ def runtime():
     if os.environ.get("LAGGARD_CUDA") == "none":
         return b"none"
     torch = sys.modules.get("torch")
-    if torch is None or not getattr(torch.version, "cuda", None) or not torch.cuda.is_available():
+    # Whether there is a GPU is not asked: that would begin on it, and forked workers could not use it any more.
+    if torch is None or not getattr(torch.version, "cuda", None):
         return b"none"
     return None if os.environ.get("LAGGARD_CUDA") else b"auto"
 
