@@ -2,9 +2,8 @@
 
 #include <laggard/laggard.h>
 
-#include <errno.h>
-
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>

@@ -35,7 +35,7 @@ std::string variable(const char* name) {
 // As a training script names a run that nobody names: the script's name, or the program's.
 std::string name_of(const RunOptions& options) {
   if (!options.name.empty()) return options.name;
-  if (const std::string said = variable("LAGGARD_RUN"); !said.empty()) return said;
+  if (std::string said = variable("LAGGARD_RUN"); !said.empty()) return said;
   for (const std::string& word : options.command)
     if (word.ends_with(".py")) return fs::path(word).stem();
   return fs::path(options.command.front()).filename();

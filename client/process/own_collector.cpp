@@ -2,12 +2,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -112,7 +113,7 @@ pid_t OwnCollector::leave() { return std::exchange(pid_, 0); }
 fs::path own_library() {
   for (const char* folder : {"../lib", "../lib64", "../lib/x86_64-linux-gnu", "../lib/aarch64-linux-gnu"}) {
     std::error_code ignored;
-    const fs::path library = fs::weakly_canonical(own_folder() / folder / "liblaggard.so.0", ignored);
+    fs::path library = fs::weakly_canonical(own_folder() / folder / "liblaggard.so.0", ignored);
     if (fs::exists(library, ignored)) return library;
   }
   return {};
