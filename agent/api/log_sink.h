@@ -8,7 +8,7 @@
 namespace laggard::agent {
 
 /// Warnings and errors on stderr, with the name "laggard". A stderr that takes nothing, such as a full pipe
-/// that nobody reads, loses lines and stops no thread.
+/// that nobody reads or a pipe whose reader is gone, loses lines and stops no thread.
 std::shared_ptr<spdlog::logger> make_api_log();
 
 }  // namespace laggard::agent

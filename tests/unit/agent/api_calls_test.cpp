@@ -1,10 +1,13 @@
 // The C functions of the shared library as a job calls them, without a collector.
 #include <gtest/gtest.h>
 #include <laggard/laggard.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -148,6 +151,31 @@ TEST_F(CallsTest, AForkedChildIsNobody) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(stats().recorded, 0u);
+}
+
+TEST_F(CallsTest, AStderrWhoseReaderIsGoneKillsNobody) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  ::close(ends[0]);
+  std::array<int, 2> peers{};  // of which poll() says nothing
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, peers.data()), 0);
+  ::shutdown(peers[1], SHUT_WR);
+  options_.collector = "a broken pipe";
+  for (const int broken : {ends[1], peers[1]}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::signal(SIGPIPE, SIG_DFL);
+      ::dup2(broken, STDERR_FILENO);
+      const bool right = laggard_init(&options_) == LAGGARD_BAD;
+      sigset_t pending;
+      sigpending(&pending);
+      ::_exit(right && sigismember(&pending, SIGPIPE) == 0 ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  for (const int fd : {ends[1], peers[0], peers[1]}) ::close(fd);
 }
 
 TEST_F(CallsTest, TheSteadyStateAllocatesNothing) {
