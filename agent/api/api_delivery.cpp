@@ -7,14 +7,14 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "agent/api/log_sink.h"
+#include "agent/api/resources.h"
 #include "agent/farewell.h"
 #include "agent/file_feed.h"
-#include "daemon/base/error.h"
 
 namespace laggard::agent {
 namespace {
@@ -29,7 +29,7 @@ constexpr std::array<const char*, 5> kKinds{"", "work", "input", "sync", "aside"
 
 int make_wake_fd() {
   const int fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (fd < 0) throw Error("no file descriptor is left");
+  if (fd < 0) throw Shortage("no file descriptor is left");
   return fd;
 }
 
@@ -69,20 +69,15 @@ ApiDelivery::ApiDelivery(const ApiSettings& settings, ParsedLine config, std::sh
 ApiDelivery::~ApiDelivery() { ::close(wake_fd_); }
 
 void ApiDelivery::start(const std::shared_ptr<ApiDelivery>& delivery) {
-  // A signal's handler belongs to the job, and runs on a thread of the job.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   try {
     std::thread([delivery] {
       pthread_setname_np(pthread_self(), "laggard");
       delivery->run();
     }).detach();
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
+  } catch (const std::system_error& error) {
+    throw Shortage(std::string("no thread can be started: ") + error.what());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // ---- for other threads ----

@@ -8,12 +8,14 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "agent/api/api_delivery.h"
 #include "agent/api/device_timer.h"
 #include "agent/api/log_sink.h"
+#include "agent/api/resources.h"
 #include "agent/utf8.h"
 #include "daemon/base/error.h"
 
@@ -75,10 +77,13 @@ std::int64_t now_ns() {
 ApiDelivery::Time in(std::chrono::milliseconds time) { return ApiDelivery::Clock::now() + time; }
 
 // A call that is wrong is most likely wrong in every step.
-void complain(const char* what) {
+void say(const char* what) noexcept {
   static std::atomic<int> left{kMostComplaints};
-  Process::calls.ignored.fetch_add(1, std::memory_order_relaxed);
-  if (left.fetch_sub(1) > 0) make_api_log()->warn("{}", what);
+  if (left.fetch_sub(1) <= 0) return;
+  try {
+    make_api_log()->warn("{}", what);
+  } catch (...) {  // no memory even for that
+  }
 }
 
 // Why a call on this thread does nothing.
@@ -108,21 +113,29 @@ laggard_status guarded(Call&& call) noexcept {
   try {
     return call();
   } catch (const Error& error) {
-    complain(error.what());
+    Process::calls.ignored.fetch_add(1, std::memory_order_relaxed);
+    say(error.what());
     return LAGGARD_BAD;
+  } catch (const std::bad_alloc&) {
+    say("there is no memory left");
+  } catch (const std::exception& error) {
+    say(error.what());
   } catch (...) {
-    return LAGGARD_FAILED;
+    say("an unexpected failure");
   }
+  return LAGGARD_FAILED;
 }
 
 laggard_status begin(const laggard_options* options) {
   if (is_disabled()) return LAGGARD_OFF;
   if (t_process != nullptr) return LAGGARD_OK;
   if (g_forked || g_process.load() != nullptr) return outside();
-  if (const auto last = g_last_delivery.lock(); last != nullptr && !last->is_gone()) return LAGGARD_FAILED;
+  if (const auto last = g_last_delivery.lock(); last != nullptr && !last->is_gone())
+    throw Shortage("it cannot begin again yet: what was begun before is still ending");
   static const bool hooked =
       std::atexit(on_exit) == 0 && pthread_atfork(nullptr, nullptr, on_fork_in_child) == 0;
-  if (!hooked) return LAGGARD_FAILED;
+  if (!hooked) throw Shortage("no memory is left to be called at the process's exit and fork");
+  require_resources();
   auto process = std::make_unique<Process>(read_settings(options));
   Process::reset_counts();
   ApiDelivery::start(process->delivery);

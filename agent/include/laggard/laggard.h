@@ -34,7 +34,7 @@ typedef enum laggard_status {
   LAGGARD_OTHER_THREAD = 3, /* not the thread that called laggard_init() */
   LAGGARD_FORKED = 4,       /* the child of a process that had begun */
   LAGGARD_TIMEOUT = 5,      /* the time given was over before everything was delivered */
-  LAGGARD_FAILED = 6        /* no memory, no thread */
+  LAGGARD_FAILED = 6        /* no memory, thread or file descriptor; which, stands on stderr */
 } laggard_status;
 
 /* What a stage is; docs/profiles.md explains the kinds. DEFAULT leaves it to its name and to a job profile.

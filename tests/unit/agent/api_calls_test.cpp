@@ -1,12 +1,17 @@
 // The C functions of the shared library as a job calls them, without a collector.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <laggard/laggard.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -36,6 +41,16 @@ extern "C" void* calloc(std::size_t count, std::size_t size) {
 extern "C" void* realloc(void* memory, std::size_t size) {
   ++t_allocations;
   return __libc_realloc(memory, size);
+}
+
+namespace {
+std::atomic<int> g_threads_left{INT_MAX};
+}  // namespace
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                              void* argument) {
+  static const auto real = reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return g_threads_left-- > 0 ? real(thread, attributes, start, argument) : EAGAIN;
 }
 #endif
 
@@ -177,6 +192,30 @@ TEST_F(CallsTest, AStderrWhoseReaderIsGoneKillsNobody) {
   }
   for (const int fd : {ends[1], peers[0], peers[1]}) ::close(fd);
 }
+
+TEST_F(CallsTest, WithoutDescriptorsItSaysSo) {
+  for (const rlim_t most : {3, 5, 6, 7, 8, 10, 12, 14})
+    EXPECT_EXIT(
+        {
+          rlimit limit{};
+          limit.rlim_cur = limit.rlim_max = most;
+          ::setrlimit(RLIMIT_NOFILE, &limit);
+          ::_exit(laggard_init(&options_) == LAGGARD_FAILED ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "lacks file descriptors");
+}
+
+#ifdef LAGGARD_COUNTS_ALLOCATIONS
+TEST_F(CallsTest, WithoutThreadsItSaysSo) {
+  for (const int left : {0, 1, 2})
+    EXPECT_EXIT(
+        {
+          g_threads_left = left;
+          ::_exit(laggard_init(&options_) == LAGGARD_FAILED ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "lacks threads");
+}
+#endif
 
 TEST_F(CallsTest, TheSteadyStateAllocatesNothing) {
   ASSERT_EQ(laggard_init(&options_), LAGGARD_OK);
