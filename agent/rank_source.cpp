@@ -50,9 +50,30 @@ std::optional<std::string_view> RankSource::add_update(const ParsedLine& update)
 void RankSource::add_config(const ParsedLine& config) {
   flush();
   attempts_.on_config(config.attempt);
+  if (most_records_.has_value()) config_ = {config.world_size, config.settings};
   ++last_seq_;
   ++held_;
   push(last_seq_, encode_config(channel_, head(last_seq_), config.world_size, config.settings));
+}
+
+// To a collector that lacks what was committed. The number is that of the last item that is gone, which this
+// collector will never have; `delivered` is the last one that another had.
+void RankSource::say_config_again(std::uint64_t delivered) {
+  if (!config_.has_value()) return;
+  const std::uint64_t seq = (window_.empty() ? last_seq_ - open_.size() + 1 : window_.front().first_seq) - 1;
+  if (seq > delivered) --dropped_;
+  ++held_;
+  std::string bytes = encode_config(channel_, head(seq), config_->world_size, config_->settings);
+  window_bytes_ += bytes.size();
+  const std::size_t size = bytes.size();
+  window_.push_front({.first_seq = seq,
+                      .last_seq = seq,
+                      .layouts = 0,
+                      .droppable = false,
+                      .size = size,
+                      .bytes = std::move(bytes),
+                      .place = std::nullopt});
+  if (once_sent_ > 0) ++once_sent_;
 }
 
 void RankSource::add_end() {
@@ -166,7 +187,8 @@ std::string RankSource::hello() {
 
 bool RankSource::on_welcome(const Welcome& welcome) {
   // Another collector, or one that lost its database: to it, what is gone was dropped before the rest.
-  if (most_records_.has_value()) committed_seq_ = std::min(committed_seq_, welcome.committed_seq);
+  if (most_records_.has_value() && welcome.committed_seq < committed_seq_)
+    say_config_again(std::exchange(committed_seq_, welcome.committed_seq));
   if (welcome.committed_seq < (refused_ ? last_seq_ : committed_seq_)) return false;
   refused_ = false;
   commit(welcome.committed_seq);

@@ -32,7 +32,7 @@ class RankSource {
   /// `attempts` is where the file's numbering stands before the first item; in `hello` everything is as the
   /// source begins. With `most_records` nobody can hand an item over a second time: beyond so many records,
   /// or limits::kWindowBytes, the oldest that were never sent are dropped, and nothing is held back for
-  /// full().
+  /// full(). A collector that lacks what was committed hears the config again.
   RankSource(std::uint32_t channel, Hello hello, const AttemptState& attempts,
              std::optional<std::size_t> most_records = std::nullopt);
 
@@ -100,6 +100,7 @@ class RankSource {
   }
   std::optional<LayoutId> layout_id(const ParsedLine& update);
   void push(std::uint64_t first_seq, std::string bytes, bool droppable = false);
+  void say_config_again(std::uint64_t delivered);
   void keep_to_limit();
   bool spill();
   bool load(Batch& batch);
@@ -111,6 +112,12 @@ class RankSource {
   const std::optional<std::size_t> most_records_;
   Hello hello_;
   AttemptState attempts_;
+
+  struct Config {
+    std::uint32_t world_size;
+    std::string settings;
+  };
+  std::optional<Config> config_;  // the newest, for a collector that has none; with most_records_ only
 
   LayoutTable layouts_;
   std::size_t layout_bytes_ = 0;

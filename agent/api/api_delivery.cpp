@@ -179,9 +179,6 @@ void ApiDelivery::receive(Time now) {
     if (session_.refusal() != refusal && !session_.refusal().empty())
       log_->error("the collector refuses rank {}: {}", settings_.rank, session_.refusal());
   }
-  if (session_.collector_id() == collector_id_) return;
-  // Another collector does not have the settings that the one before has committed.
-  if (!std::exchange(collector_id_, session_.collector_id()).empty()) source_->add_config(last_config_);
 }
 
 // True when more is in the ring.
@@ -209,11 +206,10 @@ void ApiDelivery::take_config() {
     config.swap(config_);
   }
   if (!config.has_value()) return;
-  last_config_ = std::move(*config);
   // Settings that come later are those of the attempt that is under way, and begin no other.
-  if (source_->attempts().updates_since_config && !last_config_.attempt.has_value())
-    last_config_.attempt = source_->attempts().attempt;
-  source_->add_config(last_config_);
+  if (source_->attempts().updates_since_config && !config->attempt.has_value())
+    config->attempt = source_->attempts().attempt;
+  source_->add_config(*config);
 }
 
 void ApiDelivery::tell_stages(Time now) {

@@ -101,8 +101,6 @@ class ApiDelivery {
   std::uint64_t taken_ = 0;
   std::uint32_t stage_version_ = 0;
   std::vector<std::uint64_t> words_;
-  std::string collector_id_;
-  ParsedLine last_config_;
   bool end_added_ = false;
   bool refusal_said_ = false;       // why records cannot be sent at all
   bool dropping_ = false;           // as last logged

@@ -173,6 +173,23 @@ class Api(EndToEnd):
         self.assertEqual(len(job.warnings()), 1, job.said())
         self.assertNotRegex(job.said(), ACCOUNT)
 
+    def test_another_collector_in_the_middle(self):
+        """At the same address, with no data: one attempt of one job, with the settings that the first one has."""
+        collector = self.start_collector()
+        job = Job(self, collector.ingest, "api_load", "loop", 5000, 1000)
+        self.wait_updates(collector, RUN, 500)
+        collector.kill()
+        other = self.restart(collector, data="other")
+        job.wait()
+        self.assertEqual(job.process.returncode, 0, job.said())
+        self.wait_counted(other, 5002)
+        status = self.run_status(other, RUN)
+        self.assertEqual((status["attempts"], status["state"]), ([1], "ended"))
+        lines = self.export(other, RUN)
+        self.assertEqual([line["type"] for line in lines[:2]], ["config", "update"])
+        steps = [line["step"] for line in lines if line["type"] == "update"]
+        self.assertEqual(steps, list(range(steps[0], 5001)))
+
     def test_a_hundred_records_and_gone(self):
         """A17 V1: with and without an end, and no sleep."""
         collector = self.start_collector()

@@ -108,6 +108,51 @@ TEST_F(DroppingSourceTest, ACollectorThatForgotHearsWhatItLacks) {
   EXPECT_EQ(batch.dropped_before(), 10u);
 }
 
+TEST_F(DroppingSourceTest, AnotherCollectorHearsTheConfigFirstAndOfNoFurtherAttempt) {
+  welcome();
+  add_config();
+  add_updates(10);
+  source_.flush();
+  EXPECT_TRUE(next().has_config());
+  (void)next();
+  source_.on_ack({.committed_seq = 11, .credit = 100});
+  add_updates(5);  // never closed, as far as the other collector knows
+  for (int collectors = 0; collectors < 2; ++collectors) {
+    welcome(0);
+    EXPECT_EQ(source_.held(), 6u);
+    const wire::Batch config = next();
+    EXPECT_TRUE(config.has_config());
+    EXPECT_EQ(config.first_seq(), 11u);
+    EXPECT_EQ(config.dropped_before(), 10u);
+    source_.flush();
+    const wire::Batch records = next();
+    EXPECT_EQ(records.first_seq(), 12u);
+    EXPECT_EQ(records.dropped_before(), 0u);
+    for (const wire::Batch* batch : {&config, &records}) EXPECT_EQ(batch->attempt(), 1u);
+    source_.on_ack({.committed_seq = 11, .credit = 100});
+    EXPECT_EQ(source_.held(), 5u);
+    EXPECT_EQ(source_.dropped(), 0u);
+  }
+}
+
+TEST_F(DroppingSourceTest, TheNumberOfADroppedItemIsUsedAgain) {
+  welcome();
+  add_config();
+  (void)next();
+  source_.on_ack({.committed_seq = 1, .credit = 100});
+  add_updates(kAll);
+  source_.flush();
+  const std::uint64_t dropped = source_.dropped(), held = source_.held();
+  welcome(0);
+  EXPECT_EQ(source_.dropped(), dropped - 1);
+  EXPECT_EQ(source_.held(), held + 1);
+  EXPECT_TRUE(next().has_config());
+  const wire::Batch records = next();
+  EXPECT_EQ(records.dropped_before(), 0u);
+  source_.on_ack({.committed_seq = source_.last_seq(), .credit = 100});
+  EXPECT_EQ(source_.held(), 0u);
+}
+
 TEST_F(DroppingSourceTest, ARefusalKeepsWhatFits) {
   add_updates(10);
   source_.on_refusal();
