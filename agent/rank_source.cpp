@@ -50,10 +50,35 @@ std::optional<std::string_view> RankSource::add_update(const ParsedLine& update)
 void RankSource::add_config(const ParsedLine& config) {
   flush();
   attempts_.on_config(config.attempt);
-  if (most_records_.has_value()) config_ = {config.world_size, config.settings};
+  if (most_records_.has_value()) {
+    config_ = {config.world_size, config.settings};
+    if (replace_config(config)) return;
+  }
   ++last_seq_;
   ++held_;
-  push(last_seq_, encode_config(channel_, head(last_seq_), config.world_size, config.settings));
+  push(last_seq_, encode_config(channel_, head(last_seq_), config.world_size, config.settings), false,
+       attempts_.attempt);
+  keep_to_limit();
+}
+
+// Puts the config into the place of one of the same attempt that was never sent: settings are an attempt's,
+// wherever among its records they stand. Those of earlier attempts need not stay. So however many there are,
+// they do not pile up.
+bool RankSource::replace_config(const ParsedLine& config) {
+  for (std::size_t i = once_sent_; i < window_.size(); ++i) {
+    Batch& batch = window_[i];
+    if (!batch.config_of.has_value()) continue;
+    if (batch.config_of == attempts_.attempt) {
+      window_bytes_ -= batch.size;
+      batch.bytes = encode_config(channel_, head(batch.first_seq), config.world_size, config.settings);
+      batch.size = batch.bytes.size();
+      window_bytes_ += batch.size;
+      keep_to_limit();
+      return true;
+    }
+    batch.droppable = true;
+  }
+  return false;
 }
 
 // To a collector that lacks what was committed. The number is that of the last item that is gone, which this
@@ -70,6 +95,7 @@ void RankSource::say_config_again(std::uint64_t delivered) {
                       .last_seq = seq,
                       .layouts = 0,
                       .droppable = false,
+                      .config_of = attempts_.attempt,
                       .size = size,
                       .bytes = std::move(bytes),
                       .place = std::nullopt});
@@ -96,7 +122,8 @@ void RankSource::flush() {
   open_.clear();
 }
 
-void RankSource::push(std::uint64_t first_seq, std::string bytes, bool droppable) {
+void RankSource::push(std::uint64_t first_seq, std::string bytes, bool droppable,
+                      std::optional<std::uint32_t> config_of) {
   if (refused_) {
     held_ -= last_seq_ - first_seq + 1;
     return;
@@ -107,14 +134,15 @@ void RankSource::push(std::uint64_t first_seq, std::string bytes, bool droppable
                      .last_seq = last_seq_,
                      .layouts = static_cast<LayoutId>(layouts_.size()),
                      .droppable = droppable,
+                     .config_of = config_of,
                      .size = size,
                      .bytes = std::move(bytes),
                      .place = std::nullopt});
 }
 
 // What was sent at any time may have arrived, and what arrived must not be called dropped. So it stays; and
-// at most half of the limit is ever on its way. Configs and the end stay too: they are few, and say what the
-// rest is.
+// at most half of the limit is ever on its way. The end and an attempt's config stay too: they are few, and
+// say what the rest is.
 void RankSource::keep_to_limit() {
   if (!most_records_.has_value()) return;
   while (held_ - spooled_items_ > *most_records_ || window_bytes() > limits::kWindowBytes) {
@@ -123,19 +151,28 @@ void RankSource::keep_to_limit() {
     const auto oldest =
         std::find_if(never_sent, window_.end(), [](const Batch& batch) { return batch.droppable; });
     if (oldest == window_.end()) return;
-    dropped_ += oldest->items();
-    forget(*oldest);
-    window_.erase(oldest);
+    drop(oldest);
   }
 }
 
-// Puts the oldest batch into the spool that is not there yet; those that are there are older.
+void RankSource::drop(std::deque<Batch>::iterator batch) {
+  dropped_ += batch->items();
+  forget(*batch);
+  window_.erase(batch);
+}
+
+// Puts the oldest batch into the spool that is not there yet; those that are there are older. A config that
+// may be dropped has become so later, out of this order.
 bool RankSource::spill() {
   const auto never_sent = window_.begin() + static_cast<std::ptrdiff_t>(once_sent_);
   const auto oldest = std::find_if(never_sent, window_.end(), [](const Batch& batch) {
     return batch.droppable && !batch.place.has_value();
   });
   if (oldest == window_.end()) return false;
+  if (oldest->config_of.has_value()) {
+    drop(oldest);
+    return true;
+  }
   oldest->place = spool_->put(oldest->bytes);
   if (!oldest->place.has_value()) return false;
   oldest->bytes = {};
@@ -234,9 +271,7 @@ std::optional<std::string> RankSource::next_batch() {
   Batch& batch = window_[sent_];
   if (!may_go(batch)) return std::nullopt;
   if (batch.place.has_value() && !load(batch)) {
-    dropped_ += batch.items();
-    forget(batch);
-    window_.erase(window_.begin() + static_cast<std::ptrdiff_t>(sent_));
+    drop(window_.begin() + static_cast<std::ptrdiff_t>(sent_));
     return next_batch();
   }
   const std::uint64_t before = sent_ == 0 ? committed_seq_ : window_[sent_ - 1].last_seq;

@@ -32,7 +32,8 @@ class RankSource {
   /// `attempts` is where the file's numbering stands before the first item; in `hello` everything is as the
   /// source begins. With `most_records` nobody can hand an item over a second time: beyond so many records,
   /// or limits::kWindowBytes, the oldest that were never sent are dropped, and nothing is held back for
-  /// full(). A collector that lacks what was committed hears the config again.
+  /// full(). A collector that lacks what was committed hears the config again,
+  /// and a config that was never sent gives way to the next of its attempt.
   RankSource(std::uint32_t channel, Hello hello, const AttemptState& attempts,
              std::optional<std::size_t> most_records = std::nullopt);
 
@@ -89,6 +90,7 @@ class RankSource {
     std::uint64_t first_seq, last_seq;
     LayoutId layouts;  // how many of the source's layouts it needs
     bool droppable;
+    std::optional<std::uint32_t> config_of;  // the attempt, when it is a config
     std::size_t size;
     std::string bytes;                   // empty while it is in the spool
     std::optional<std::uint64_t> place;  // in the spool
@@ -99,9 +101,12 @@ class RankSource {
     return {first_seq, attempts_.attempt, attempts_.explicit_number};
   }
   std::optional<LayoutId> layout_id(const ParsedLine& update);
-  void push(std::uint64_t first_seq, std::string bytes, bool droppable = false);
+  void push(std::uint64_t first_seq, std::string bytes, bool droppable = false,
+            std::optional<std::uint32_t> config_of = std::nullopt);
+  bool replace_config(const ParsedLine& config);
   void say_config_again(std::uint64_t delivered);
   void keep_to_limit();
+  void drop(std::deque<Batch>::iterator batch);
   bool spill();
   bool load(Batch& batch);
   void forget(const Batch& batch);

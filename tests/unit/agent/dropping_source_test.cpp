@@ -153,6 +153,52 @@ TEST_F(DroppingSourceTest, TheNumberOfADroppedItemIsUsedAgain) {
   EXPECT_EQ(source_.held(), 0u);
 }
 
+TEST_F(DroppingSourceTest, SettingsSaidOverAndOverDoNotPileUp) {
+  ParsedLine config;
+  config.kind = LineKind::config;
+  config.attempt = 1;
+  for (int i = 0; i < 2000; ++i) {
+    config.settings = std::string(60'000, 'x') + std::to_string(i);
+    source_.add_config(config);
+    add_updates(1);
+  }
+  EXPECT_LT(source_.window_bytes(), std::size_t{1} << 20);
+  EXPECT_EQ(source_.last_seq(), 2001u);
+  EXPECT_EQ(source_.held() + source_.dropped(), 2001u);
+  EXPECT_GT(source_.held(), kMost / 2) << "steps are kept as without them";
+  welcome();
+  const wire::Batch first = next();
+  EXPECT_EQ(first.config().settings(), config.settings) << "the newest";
+  EXPECT_EQ(first.first_seq(), 1u);
+  // It is on its way, and stays what it is.
+  config.settings = "{}";
+  source_.add_config(config);
+  source_.add_config(config);
+  EXPECT_EQ(source_.last_seq(), 2002u);
+}
+
+TEST_F(DroppingSourceTest, SettingsOfManyAttemptsDoNotPileUp) {
+  ParsedLine config;
+  config.kind = LineKind::config;
+  for (std::uint32_t attempt = 1; attempt <= 2000; ++attempt) {
+    config.attempt = attempt;
+    config.settings = std::string(60'000, 'x') + std::to_string(attempt);
+    source_.add_config(config);
+    add_updates(1);
+    ASSERT_LE(source_.window_bytes(), limits::kWindowBytes);
+  }
+  EXPECT_EQ(source_.held() + source_.dropped(), 4000u);
+  welcome();
+  std::string newest;
+  for (wire::Batch batch = next(); batch.first_seq() != 0; batch = next()) {
+    if (batch.has_config()) newest = batch.config().settings();
+    source_.on_ack(
+        {.committed_seq = batch.first_seq() + batch.records().steps_size() - (batch.has_config() ? 0 : 1),
+         .credit = limits::kWindowRecords});
+  }
+  EXPECT_EQ(newest, config.settings);
+}
+
 TEST_F(DroppingSourceTest, ARefusalKeepsWhatFits) {
   add_updates(10);
   source_.on_refusal();
