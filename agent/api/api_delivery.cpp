@@ -139,11 +139,10 @@ void ApiDelivery::run() {
   if (held > 0 || dropped > 0)
     log_->warn("at the end {} items were delivered, {} dropped and {} not delivered",
                counts_.delivered.load(), dropped, held);
-  const bool settled = is_settled();
   link_.reset();
   const std::scoped_lock lock(mutex_);
   gone_ = true;
-  all_delivered_ = settled;
+  all_delivered_ = is_settled();
   changed_.notify_all();
 }
 
@@ -261,18 +260,19 @@ void ApiDelivery::publish() {
   counts_.connected.store(link_->is_connected(), std::memory_order_relaxed);
 }
 
+// Who asks has handed everything over before: what is looked at after the lock is all that he asks for.
 void ApiDelivery::note_settled() {
-  if (!is_settled()) return;
   const std::scoped_lock lock(mutex_);
-  if (settled_ == asked_ || config_.has_value()) return;
+  if (settled_ == asked_ || !is_settled()) return;
   settled_ = asked_;
   changed_.notify_all();
 }
 
-bool ApiDelivery::is_done(Time now) const {
+bool ApiDelivery::is_done(Time now) {
   const Clock::rep stop_at = stop_at_;
   if (stop_at == 0) return false;
   const bool end_is_in = !ended_ || end_added_;
+  const std::scoped_lock lock(mutex_);
   const bool nothing_to_wait_for = is_settled() || !session_.refusal().empty();
   return now.time_since_epoch().count() >= stop_at || (end_is_in && nothing_to_wait_for);
 }

@@ -79,8 +79,9 @@ class ApiDelivery {
   void note_drops();
   void publish();
   void note_settled();
-  bool is_settled() const { return handover_->ring.empty() && source_->held() == 0; }
-  bool is_done(Time now) const;
+  /// With mutex_.
+  bool is_settled() const { return handover_->ring.empty() && source_->held() == 0 && !config_.has_value(); }
+  bool is_done(Time now);
   void wait(Time now);
   void wake() const;
   void say_bye();

@@ -27,11 +27,13 @@ ACCOUNT = re.compile(r"at the end (\d+) items were delivered, (\d+) dropped and 
 class Process:
     """A training process that uses the library; by default the only rank of its job."""
 
-    def __init__(self, test, ingest, program, *arguments, rank=0, world_size=1, **environment):
+    def __init__(self, test, ingest, program, *arguments, rank=0, world_size=1, preload=None, **environment):
         self.log = test._log(f"job{rank}")
         variables = {"INGEST": ingest, "RUN": RUN, "RANK": rank, "WORLD_SIZE": world_size, **environment}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("LAGGARD_")}
         settings = {f"LAGGARD_{name}": str(value) for name, value in variables.items()}
+        if preload is not None:
+            settings["LD_PRELOAD"] = str(preload)
         with open(self.log, "wb") as stderr:
             self.process = spawn(
                 [BIN / program, *arguments],
@@ -189,6 +191,15 @@ class Api(EndToEnd):
         self.assertEqual([line["type"] for line in lines[:2]], ["config", "update"])
         steps = [line["step"] for line in lines if line["type"] == "update"]
         self.assertEqual(steps, list(range(steps[0], 5001)))
+
+    @unittest.skipIf(os.environ.get("LAGGARD_SANITIZE"), "a sanitizer wants to be loaded first")
+    def test_a_flush_that_says_ok_has_delivered(self):
+        """Whatever the delivery thread does meanwhile."""
+        collector = self.start_collector()
+        job = Job(self, collector.ingest, "api_load", "flush", 300, 20_000, preload=BIN / "slow_lock.so")
+        seen = job.wait()
+        self.assertEqual(job.process.returncode, 0, job.said())
+        self.assertEqual((seen["recorded"], seen["early"]), (300, 0))
 
     def test_a_hundred_records_and_gone(self):
         """A17 V1: with and without an end, and no sleep."""

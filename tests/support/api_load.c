@@ -3,6 +3,7 @@
  *   api_load loop STEPS STEP_US   steps with two stages, STEP_US between them (0: as fast as it can), end
  *   api_load exit STEPS [MS]      as fast as it can, a flush of MS, no end
  *   api_load _exit STEPS MS       gone without a word, MS after the last step
+ *   api_load flush STEPS STEP_US  a flush after each step, up to STEP_US after the one before, end
  *   api_load fork STEPS           four children in the middle: two return, one calls _exit, one calls the
  * library */
 #include <laggard/laggard.h>
@@ -74,16 +75,25 @@ static int fork_children(void) {
   return failed;
 }
 
+static long early = 0; /* flushes that said OK before everything was delivered */
+
+static void flush_step(void) {
+  laggard_stats stats = {.size = sizeof stats};
+  if (laggard_flush(5000) != LAGGARD_OK) return;
+  laggard_get_stats(&stats);
+  if (stats.delivered < stats.recorded + 1) ++early; /* the settings too */
+}
+
 static void report(int children_failed) {
   laggard_stats stats = {.size = sizeof stats};
   laggard_get_stats(&stats);
   qsort(times, (size_t)timed, sizeof *times, compare);
   printf(
       "{\"calls\": %ld, \"p50_ns\": %lld, \"p99_ns\": %lld, \"max_ns\": %lld, \"recorded\": %llu, "
-      "\"delivered\": %llu, \"dropped\": %llu, \"waiting\": %llu, \"children_failed\": %d}\n",
+      "\"delivered\": %llu, \"dropped\": %llu, \"waiting\": %llu, \"children_failed\": %d, \"early\": %ld}\n",
       timed, (long long)times[timed / 2], (long long)times[timed / 100 * 99], (long long)times[timed - 1],
       (unsigned long long)stats.recorded, (unsigned long long)stats.delivered,
-      (unsigned long long)stats.dropped, (unsigned long long)stats.waiting, children_failed);
+      (unsigned long long)stats.dropped, (unsigned long long)stats.waiting, children_failed, early);
   fflush(stdout);
 }
 
@@ -92,6 +102,7 @@ int main(int argc, char** argv) {
   const char* mode = argv[1];
   const long steps = atol(argv[2]), last = argc > 3 ? atol(argv[3]) : 0;
   const int loop = strcmp(mode, "loop") == 0, forks = strcmp(mode, "fork") == 0;
+  const int flushes = strcmp(mode, "flush") == 0;
   times = malloc(sizeof *times * (size_t)steps * CALLS_PER_STEP);
   if (times == NULL) return 2;
   laggard_init(NULL);
@@ -102,14 +113,15 @@ int main(int argc, char** argv) {
   for (long number = 1; number <= steps; ++number) {
     step(number);
     if (forks && number % (steps / 4) == 0) children_failed += fork_children();
-    pause_us(loop ? last : forks ? 1000 : 0);
+    if (flushes) flush_step();
+    pause_us(loop ? last : flushes ? number * 37 % (last + 1) : forks ? 1000 : 0);
   }
   if (strcmp(mode, "_exit") == 0) {
     pause_us(last * 1000);
     _exit(0);
   }
   if (strcmp(mode, "exit") == 0 && last > 0) laggard_flush((uint32_t)last);
-  if (loop || forks) laggard_end(2000);
+  if (loop || forks || flushes) laggard_end(2000);
   report(children_failed);
   free(times);
   return 0;
