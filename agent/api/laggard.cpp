@@ -63,7 +63,9 @@ struct Process {
 // Never destroyed at exit: a thread may still use it, and in a forked child nothing of it may be touched.
 std::atomic<Process*> g_process{nullptr};
 std::atomic<bool> g_forked{false};
-std::weak_ptr<ApiDelivery> g_last_delivery;  // of the thread that measures
+// Somebody begins, has begun, or ends: one thread at a time, and nobody else touches what follows.
+std::atomic<bool> g_taken{false};
+std::weak_ptr<ApiDelivery> g_last_delivery;
 
 // Set on the one thread that measures; in a forked child on none.
 thread_local Process* t_process = nullptr;
@@ -97,6 +99,9 @@ void say(const char* what) noexcept {
 void on_fork_in_child() {
   if (g_process.exchange(nullptr) != nullptr) g_forked = true;
   t_process = nullptr;
+  // The thread that had taken it is not in the child, and may have been at work on it.
+  std::construct_at(&g_last_delivery);
+  g_taken = false;
 }
 
 void on_exit() {
@@ -129,7 +134,14 @@ laggard_status guarded(Call&& call) noexcept {
 laggard_status begin(const laggard_options* options) {
   if (is_disabled()) return LAGGARD_OFF;
   if (t_process != nullptr) return LAGGARD_OK;
-  if (g_forked || g_process.load() != nullptr) return outside();
+  if (g_forked) return LAGGARD_FORKED;
+  if (g_taken.exchange(true)) {
+    Process::other_thread_calls.fetch_add(1, std::memory_order_relaxed);
+    return LAGGARD_OTHER_THREAD;
+  }
+  struct GiveBack {
+    ~GiveBack() { g_taken = g_process.load() != nullptr; }
+  } const give_back;
   if (const auto last = g_last_delivery.lock(); last != nullptr && !last->is_gone())
     throw Shortage("it cannot begin again yet: what was begun before is still ending");
   static const bool hooked =
@@ -313,7 +325,9 @@ laggard_status laggard_end(uint32_t timeout_ms) {
     if (process->timer != nullptr) process->timer->finish();
     process->recorder.release_all();
     const auto limit = laggard::agent::in(std::chrono::milliseconds(timeout_ms));
-    return process->delivery->stop(limit, true) ? LAGGARD_OK : LAGGARD_TIMEOUT;
+    const bool delivered = process->delivery->stop(limit, true);
+    laggard::agent::g_taken = false;
+    return delivered ? LAGGARD_OK : LAGGARD_TIMEOUT;
   });
 }
 

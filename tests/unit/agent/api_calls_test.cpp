@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define LAGGARD_COUNTS_ALLOCATIONS 1
@@ -151,6 +152,26 @@ TEST_F(CallsTest, OtherThreadsChangeNothing) {
     EXPECT_EQ(stats().other_thread_calls, 5u);
   }).join();
   EXPECT_EQ(stats().recorded, 0u);
+}
+
+TEST_F(CallsTest, OfManyThreadsThatBeginOneDoes) {
+  constexpr int kThreads = 8;
+  for (int round = 0; round < 2; ++round) {
+    std::atomic<int> began{0}, others{0}, ready{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i)
+      threads.emplace_back([&] {
+        for (++ready; ready < kThreads;) std::this_thread::yield();
+        const laggard_status status = laggard_init(&options_);
+        if (status == LAGGARD_OK) ++began;
+        if (status == LAGGARD_OTHER_THREAD) ++others;
+        for (++ready; ready < 2 * kThreads;) std::this_thread::yield();
+        if (status == LAGGARD_OK) laggard_end(500);
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(began, 1);
+    EXPECT_EQ(others, kThreads - 1);
+  }
 }
 
 TEST_F(CallsTest, AForkedChildIsNobody) {
