@@ -139,6 +139,7 @@ void ApiDelivery::run() {
   if (held > 0 || dropped > 0)
     log_->warn("at the end {} items were delivered, {} dropped and {} not delivered",
                counts_.delivered.load(), dropped, held);
+  if (shapeless_ > 0) log_->warn("of the dropped items {} had one record shape too many", shapeless_);
   link_.reset();
   const std::scoped_lock lock(mutex_);
   gone_ = true;
@@ -228,7 +229,11 @@ void ApiDelivery::take(const std::vector<std::uint64_t>& words) {
   const auto refusal = source_->add_update(builder_.build(words));
   if (!refusal.has_value()) return;
   source_->skip(1);
-  if (!std::exchange(refusal_said_, true)) log_->warn("records are dropped: {}", *refusal);
+  if (++shapeless_ == 1)
+    log_->warn(
+        "{}: records whose set of stages, counts and values is a further one are dropped; measure the same "
+        "in every step",
+        *refusal);
 }
 
 void ApiDelivery::send(Time now) {
@@ -240,7 +245,8 @@ void ApiDelivery::send(Time now) {
 }
 
 void ApiDelivery::note_drops() {
-  const std::uint64_t dropped = source_->dropped();
+  // A collector that lacks what was committed gets the settings under the number of an item that was dropped.
+  const std::uint64_t dropped = std::max(source_->dropped(), shapeless_) - shapeless_;
   if (dropped > dropped_said_ && !std::exchange(dropping_, true))
     log_->warn("records come faster than they are taken: beyond a queue of {} the oldest are dropped",
                settings_.queue_records);

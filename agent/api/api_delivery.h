@@ -103,7 +103,7 @@ class ApiDelivery {
   std::uint32_t stage_version_ = 0;
   std::vector<std::uint64_t> words_;
   bool end_added_ = false;
-  bool refusal_said_ = false;       // why records cannot be sent at all
+  std::uint64_t shapeless_ = 0;     // records dropped for what they are, and not for want of room
   bool dropping_ = false;           // as last logged
   std::uint64_t dropped_said_ = 0;  // likewise
 

@@ -201,6 +201,18 @@ class Api(EndToEnd):
         self.assertEqual(job.process.returncode, 0, job.said())
         self.assertEqual((seen["recorded"], seen["early"]), (300, 0))
 
+    def test_more_record_shapes_than_there_can_be(self):
+        collector = self.start_collector()
+        job = Job(self, collector.ingest, "api_load", "shapes", 4000)
+        seen = job.wait()
+        counts = self.wait_counted(collector, 4002)
+        self.assertEqual((counts["stored"], counts["dropped"]), (1024 + 2, 4000 - 1024), job.said())
+        self.assertEqual(seen["dropped"], counts["dropped"])
+        first, last = job.warnings()
+        self.assertRegex(first, "too many record shapes")
+        self.assertRegex(last, "of the dropped items 2976 had one record shape too many")
+        self.assertEqual(job.account(), (1026, 2976, 0))
+
     def test_a_hundred_records_and_gone(self):
         """A17 V1: with and without an end, and no sleep."""
         collector = self.start_collector()

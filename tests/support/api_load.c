@@ -4,6 +4,7 @@
  *   api_load exit STEPS [MS]      as fast as it can, a flush of MS, no end
  *   api_load _exit STEPS MS       gone without a word, MS after the last step
  *   api_load flush STEPS STEP_US  a flush after each step, up to STEP_US after the one before, end
+ *   api_load shapes STEPS         optional stages, in another combination in each step, end
  *   api_load fork STEPS           four children in the middle: two return, one calls _exit, one calls the
  * library */
 #include <laggard/laggard.h>
@@ -46,6 +47,23 @@ static void step(long number) {
   TIMED(laggard_stage_begin(backward));
   TIMED(laggard_stage_end(backward));
   TIMED(laggard_count(samples, 1));
+  TIMED(laggard_step_end());
+}
+
+#define OPTIONAL_STAGES 12
+
+/* Those of the optional stages whose bit is set in the number. */
+static void step_of_shape(long number) {
+  static int optional[OPTIONAL_STAGES];
+  char name[] = "optional stage a";
+  for (int i = 0; number == 1 && i < OPTIONAL_STAGES; ++i, ++name[sizeof name - 2])
+    optional[i] = laggard_stage_id(name, LAGGARD_KIND_DEFAULT);
+  TIMED(laggard_step_begin(number));
+  for (int i = 0; i < OPTIONAL_STAGES; ++i) {
+    if ((number >> i & 1) == 0) continue;
+    laggard_stage_begin(optional[i]);
+    laggard_stage_end(optional[i]);
+  }
   TIMED(laggard_step_end());
 }
 
@@ -102,7 +120,7 @@ int main(int argc, char** argv) {
   const char* mode = argv[1];
   const long steps = atol(argv[2]), last = argc > 3 ? atol(argv[3]) : 0;
   const int loop = strcmp(mode, "loop") == 0, forks = strcmp(mode, "fork") == 0;
-  const int flushes = strcmp(mode, "flush") == 0;
+  const int flushes = strcmp(mode, "flush") == 0, shapes = strcmp(mode, "shapes") == 0;
   times = malloc(sizeof *times * (size_t)steps * CALLS_PER_STEP);
   if (times == NULL) return 2;
   laggard_init(NULL);
@@ -111,7 +129,11 @@ int main(int argc, char** argv) {
   samples = laggard_count_id("samples");
   int children_failed = 0;
   for (long number = 1; number <= steps; ++number) {
-    step(number);
+    if (shapes) {
+      step_of_shape(number);
+    } else {
+      step(number);
+    }
     if (forks && number % (steps / 4) == 0) children_failed += fork_children();
     if (flushes) flush_step();
     pause_us(loop ? last : flushes ? number * 37 % (last + 1) : forks ? 1000 : 0);
@@ -121,7 +143,7 @@ int main(int argc, char** argv) {
     _exit(0);
   }
   if (strcmp(mode, "exit") == 0 && last > 0) laggard_flush((uint32_t)last);
-  if (loop || forks || flushes) laggard_end(2000);
+  if (loop || forks || flushes || shapes) laggard_end(2000);
   report(children_failed);
   free(times);
   return 0;
