@@ -48,9 +48,10 @@ std::vector<StageInfo> stages_of(const Names& names) {
 }  // namespace
 
 ApiDelivery::ApiDelivery(const ApiSettings& settings, ParsedLine config, std::shared_ptr<Handover> handover,
-                         DeliveryCounts& counts)
+                         const CallCounts& calls, DeliveryCounts& counts)
     : settings_(settings),
       handover_(std::move(handover)),
+      calls_(calls),
       counts_(counts),
       log_(make_api_log()),
       wake_fd_(make_wake_fd()),
@@ -135,10 +136,13 @@ void ApiDelivery::run() {
     log_->error("stopped by an unexpected failure: {}", error.what());
   }
   publish();
-  const std::uint64_t held = source_->held(), dropped = source_->dropped();
-  if (held > 0 || dropped > 0)
+  // Some may be in the ring yet, or held for device times by a thread that did not say that they are
+  // complete.
+  const std::uint64_t recorded = calls_.recorded, behind = recorded - std::min(taken_, recorded);
+  const std::uint64_t lost = source_->held() + behind, dropped = source_->dropped();
+  if (lost > 0 || dropped > 0)
     log_->warn("at the end {} items were delivered, {} dropped and {} not delivered",
-               counts_.delivered.load(), dropped, held);
+               counts_.delivered.load(), dropped, lost);
   if (shapeless_ > 0) log_->warn("of the dropped items {} had one record shape too many", shapeless_);
   link_.reset();
   const std::scoped_lock lock(mutex_);

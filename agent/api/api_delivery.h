@@ -44,9 +44,9 @@ class ApiDelivery {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  /// `counts` outlives the process's last thread. Throws Error for an address that cannot be one.
+  /// `calls` and `counts` outlive the process's last thread. Throws Error for an address that cannot be one.
   ApiDelivery(const ApiSettings& settings, ParsedLine config, std::shared_ptr<Handover> handover,
-              DeliveryCounts& counts);
+              const CallCounts& calls, DeliveryCounts& counts);
   ~ApiDelivery();
   ApiDelivery(const ApiDelivery&) = delete;
   ApiDelivery& operator=(const ApiDelivery&) = delete;
@@ -88,6 +88,7 @@ class ApiDelivery {
 
   const ApiSettings settings_;
   const std::shared_ptr<Handover> handover_;
+  const CallCounts& calls_;
   DeliveryCounts& counts_;
   const std::shared_ptr<spdlog::logger> log_;
   const int wake_fd_;

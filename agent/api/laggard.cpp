@@ -29,7 +29,8 @@ constexpr int kMostComplaints = 20;  // of one process, on stderr
 struct Process {
   explicit Process(const ApiSettings& with)
       : settings(with),
-        delivery(std::make_shared<ApiDelivery>(with, make_config(with, with.config), handover, items)) {
+        delivery(
+            std::make_shared<ApiDelivery>(with, make_config(with, with.config), handover, calls, items)) {
     if (with.cuda.empty()) return;
     if (const auto cuda = CudaRuntime::open(with.cuda))
       timer = std::make_unique<DeviceTimer>(*cuda, recorder, device_lost);

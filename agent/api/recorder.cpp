@@ -34,6 +34,7 @@ void Recorder::step_end(Ns now) {
   too_deep_ = 0;
   in_step_ = false;
   current().wall = now - current().begin;
+  add(counts_.recorded);
   ++held_;
   newest_ = (newest_ + 1) % steps_.size();
   hand_over(steps_.size() - kHeldAtOnce);
@@ -182,7 +183,6 @@ void Recorder::write(StepState& step) {
   step.tags = 0;
   step.begun = false;
   ring_.push(writer_.finish());
-  add(counts_.recorded);
 }
 
 }  // namespace laggard::agent

@@ -18,7 +18,7 @@ namespace laggard::agent {
 
 /// Counted on the calling thread; any thread may read.
 struct CallCounts {
-  std::atomic<std::uint64_t> recorded{0};  ///< records handed over
+  std::atomic<std::uint64_t> recorded{0};  ///< steps ended, of which some may be held yet
   std::atomic<std::uint64_t> ignored{0};   ///< calls that made no sense
 };
 

@@ -145,7 +145,7 @@ LAGGARD_API laggard_status laggard_end(uint32_t timeout_ms);
 
 typedef struct laggard_stats {
   size_t size;                 /* set by the caller: sizeof(laggard_stats) */
-  uint64_t recorded;           /* steps handed over by the calling thread */
+  uint64_t recorded;           /* steps measured, also those that are held */
   uint64_t delivered;          /* items that the collector has made durable: steps, settings, the end */
   uint64_t dropped;            /* items lost because the queue was full; the collector names them by number */
   uint64_t waiting;            /* items that are neither */

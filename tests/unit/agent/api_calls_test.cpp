@@ -238,6 +238,19 @@ TEST_F(CallsTest, WithoutThreadsItSaysSo) {
 }
 #endif
 
+TEST_F(CallsTest, HeldStepsCountWhenTheirThreadIsGone) {
+  options_.held_steps = 4;
+  EXPECT_EXIT(
+      {
+        std::thread([&] {
+          laggard_init(&options_);
+          for (int i = 0; i < 10; ++i) step(0, 0, 0);
+        }).join();
+        std::exit(stats().recorded == 10 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "0 items were delivered, 0 dropped and 11 not delivered");
+}
+
 TEST_F(CallsTest, TheSteadyStateAllocatesNothing) {
   ASSERT_EQ(laggard_init(&options_), LAGGARD_OK);
   const int forward = laggard_stage_id("forward", LAGGARD_KIND_DEFAULT);

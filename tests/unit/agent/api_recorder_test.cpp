@@ -212,6 +212,7 @@ TEST_F(RecorderTest, HeldStepsWaitForTheirDeviceTimes) {
   step(recorder, 1);
   step(recorder, 2);
   EXPECT_TRUE(ring_.empty());
+  EXPECT_EQ(counts_.recorded, 2u);
   recorder.device_ms(forward, 1, 10);
   step(recorder, 3);
   EXPECT_EQ(next().doubles, (std::vector<double>{1, 10}));
