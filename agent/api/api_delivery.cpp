@@ -97,6 +97,7 @@ void ApiDelivery::set_config(ParsedLine config) {
   {
     const std::scoped_lock lock(mutex_);
     config_ = std::move(config);
+    counts_.settings = 1;
   }
   hurry_ = true;
   wake();
@@ -145,6 +146,7 @@ void ApiDelivery::run() {
                counts_.delivered.load(), dropped, lost);
   if (shapeless_ > 0) log_->warn("of the dropped items {} had one record shape too many", shapeless_);
   link_.reset();
+  counts_.connected = false;
   const std::scoped_lock lock(mutex_);
   gone_ = true;
   all_delivered_ = is_settled();
@@ -267,6 +269,10 @@ void ApiDelivery::publish() {
                           std::memory_order_relaxed);
   counts_.dropped.store(source_->dropped(), std::memory_order_relaxed);
   counts_.held.store(source_->held(), std::memory_order_relaxed);
+  {
+    const std::scoped_lock lock(mutex_);
+    counts_.settings = config_.has_value() ? 1 : 0;
+  }
   counts_.connected.store(link_->is_connected(), std::memory_order_relaxed);
 }
 

@@ -29,6 +29,7 @@ namespace laggard::agent {
 struct DeliveryCounts {
   std::atomic<std::uint64_t> taken{0};  ///< records out of the ring, or found to be missing there
   std::atomic<std::uint64_t> delivered{0}, dropped{0}, held{0};
+  std::atomic<std::uint64_t> settings{0};  ///< 1 while settings wait to become an item
   std::atomic<bool> connected{false};
 };
 

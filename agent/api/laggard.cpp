@@ -52,6 +52,7 @@ struct Process {
     for (auto* count : {&calls.recorded, &calls.ignored, &items.taken, &items.delivered, &items.dropped,
                         &items.held, &other_thread_calls, &device_lost})
       *count = 0;
+    items.settings = 1;
   }
 
   const ApiSettings settings;
@@ -342,7 +343,7 @@ laggard_status laggard_get_stats(laggard_stats* stats) {
                             .recorded = recorded,
                             .delivered = items.delivered,
                             .dropped = items.dropped,
-                            .waiting = items.held + (recorded - taken),
+                            .waiting = items.held + items.settings + (recorded - taken),
                             .ignored_calls = calls.ignored,
                             .other_thread_calls = Process::other_thread_calls,
                             .connected = items.connected ? 1U : 0U,

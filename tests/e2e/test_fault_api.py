@@ -178,7 +178,7 @@ class Api(EndToEnd):
     def test_another_collector_in_the_middle(self):
         """At the same address, with no data: one attempt of one job, with the settings that the first one has."""
         collector = self.start_collector()
-        job = Job(self, collector.ingest, "api_load", "loop", 5000, 1000)
+        job = Process(self, collector.ingest, "api_load", "loop", 5000, 1000)
         self.wait_updates(collector, RUN, 500)
         collector.kill()
         other = self.restart(collector, data="other")
@@ -196,14 +196,14 @@ class Api(EndToEnd):
     def test_a_flush_that_says_ok_has_delivered(self):
         """Whatever the delivery thread does meanwhile."""
         collector = self.start_collector()
-        job = Job(self, collector.ingest, "api_load", "flush", 300, 20_000, preload=BIN / "slow_lock.so")
+        job = Process(self, collector.ingest, "api_load", "flush", 300, 20_000, preload=BIN / "slow_lock.so")
         seen = job.wait()
         self.assertEqual(job.process.returncode, 0, job.said())
         self.assertEqual((seen["recorded"], seen["early"]), (300, 0))
 
     def test_more_record_shapes_than_there_can_be(self):
         collector = self.start_collector()
-        job = Job(self, collector.ingest, "api_load", "shapes", 4000)
+        job = Process(self, collector.ingest, "api_load", "shapes", 4000)
         seen = job.wait()
         counts = self.wait_counted(collector, 4002)
         self.assertEqual((counts["stored"], counts["dropped"]), (1024 + 2, 4000 - 1024), job.said())
@@ -222,8 +222,11 @@ class Api(EndToEnd):
                 collector = self.start_collector(data=f"data-{what}")
                 begin = time.monotonic()
                 job = Process(self, collector.ingest, "api_load", what, 100)
-                job.wait()
+                seen = job.wait()
                 say(what, s=f"{time.monotonic() - begin:.2f}")
+                if what == "loop":
+                    end = {name: seen[name] for name in ("recorded", "delivered", "waiting", "connected")}
+                    self.assertEqual(end, {"recorded": 100, "delivered": items, "waiting": 0, "connected": 0})
                 self.assertEqual(job.process.returncode, 0)
                 self.assertEqual(self.wait_counted(collector, items)["stored"], items)
                 self.assertEqual(self.run_status(collector, RUN)["state"], state)

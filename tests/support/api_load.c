@@ -108,10 +108,12 @@ static void report(int children_failed) {
   qsort(times, (size_t)timed, sizeof *times, compare);
   printf(
       "{\"calls\": %ld, \"p50_ns\": %lld, \"p99_ns\": %lld, \"max_ns\": %lld, \"recorded\": %llu, "
-      "\"delivered\": %llu, \"dropped\": %llu, \"waiting\": %llu, \"children_failed\": %d, \"early\": %ld}\n",
+      "\"delivered\": %llu, \"dropped\": %llu, \"waiting\": %llu, \"connected\": %u, \"children_failed\": "
+      "%d, \"early\": %ld}\n",
       timed, (long long)times[timed / 2], (long long)times[timed / 100 * 99], (long long)times[timed - 1],
       (unsigned long long)stats.recorded, (unsigned long long)stats.delivered,
-      (unsigned long long)stats.dropped, (unsigned long long)stats.waiting, children_failed, early);
+      (unsigned long long)stats.dropped, (unsigned long long)stats.waiting, stats.connected, children_failed,
+      early);
   fflush(stdout);
 }
 

@@ -148,7 +148,7 @@ typedef struct laggard_stats {
   uint64_t recorded;           /* steps measured, also those that are held */
   uint64_t delivered;          /* items that the collector has made durable: steps, settings, the end */
   uint64_t dropped;            /* items lost because the queue was full; the collector names them by number */
-  uint64_t waiting;            /* items that are neither */
+  uint64_t waiting;            /* items that are neither: their sum is recorded + settings + the end */
   uint64_t ignored_calls;      /* calls that made no sense: unknown numbers, ends without a beginning, ... */
   uint64_t other_thread_calls; /* calls from other threads than the one that measures */
   uint32_t connected;          /* 1 while there is a connection to a collector */
