@@ -64,7 +64,7 @@ struct Process {
 
 // Never destroyed at exit: a thread may still use it, and in a forked child nothing of it may be touched.
 std::atomic<Process*> g_process{nullptr};
-std::atomic<bool> g_forked{false};
+std::atomic<bool> g_forked{false}, g_ever_begun{false};
 // Somebody begins, has begun, or ends: one thread at a time, and nobody else touches what follows.
 std::atomic<bool> g_taken{false};
 std::weak_ptr<ApiDelivery> g_last_delivery;
@@ -156,6 +156,7 @@ laggard_status begin(const laggard_options* options) {
   g_last_delivery = process->delivery;
   t_process = process.release();
   g_process = t_process;
+  g_ever_begun = true;
   return LAGGARD_OK;
 }
 
@@ -336,6 +337,8 @@ laggard_status laggard_end(uint32_t timeout_ms) {
 laggard_status laggard_get_stats(laggard_stats* stats) {
   return laggard::agent::guarded([&] {
     if (stats == nullptr || stats->size < sizeof stats->size) return LAGGARD_BAD;
+    if (laggard::agent::g_forked) return LAGGARD_FORKED;
+    if (!laggard::agent::g_ever_begun) return LAGGARD_OFF;
     const auto& calls = Process::calls;
     const auto& items = Process::items;
     const std::uint64_t recorded = calls.recorded, taken = std::min<std::uint64_t>(items.taken, recorded);

@@ -155,7 +155,8 @@ typedef struct laggard_stats {
   uint64_t device_lost;        /* stages of a step whose device time was not to be had in time, or at all */
 } laggard_stats;
 
-/* Since the last laggard_init(); from any thread. */
+/* Since the last laggard_init() that began, also after laggard_end(); from any thread. Anything but OK leaves
+ * *stats as it was. */
 LAGGARD_API laggard_status laggard_get_stats(laggard_stats* stats);
 
 #ifdef __cplusplus

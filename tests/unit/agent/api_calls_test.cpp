@@ -93,6 +93,9 @@ TEST_F(CallsTest, BeforeTheBeginNothingHappens) {
   laggard_tag(nullptr);
   EXPECT_EQ(laggard_stage_id("forward", LAGGARD_KIND_DEFAULT), -1);
   EXPECT_EQ(laggard_config("{}"), LAGGARD_OFF);
+  laggard_stats stats{};
+  stats.size = sizeof stats;
+  EXPECT_EQ(laggard_get_stats(&stats), LAGGARD_OFF) << "nothing has begun before this test";
   EXPECT_EQ(laggard_flush(1000), LAGGARD_OFF);
   EXPECT_EQ(laggard_end(1000), LAGGARD_OFF);
 }
@@ -180,7 +183,10 @@ TEST_F(CallsTest, AForkedChildIsNobody) {
   if (child == 0) {
     laggard_step_begin(1);
     laggard_step_end();
-    const bool right = laggard_init(&options_) == LAGGARD_FORKED && laggard_end(1000) == LAGGARD_FORKED;
+    laggard_stats stats{};
+    stats.size = sizeof stats;
+    const bool right = laggard_init(&options_) == LAGGARD_FORKED && laggard_end(1000) == LAGGARD_FORKED &&
+                       laggard_get_stats(&stats) == LAGGARD_FORKED;
     ::_exit(right ? 0 : 1);
   }
   int status = -1;
