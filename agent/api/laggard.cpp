@@ -4,12 +4,14 @@
 #include <spdlog/logger.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "agent/api/api_delivery.h"
@@ -24,7 +26,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kExitLimit{2000};  // as laggard.h says
 constexpr int kNoId = -1;
-constexpr int kMostComplaints = 20;  // of one process, on stderr
+constexpr std::size_t kMostSentences = 20;  // about calls, of one process, on stderr
 
 struct Process {
   explicit Process(const ApiSettings& with)
@@ -80,10 +82,21 @@ std::int64_t now_ns() {
 
 ApiDelivery::Time in(std::chrono::milliseconds time) { return ApiDelivery::Clock::now() + time; }
 
+// Without a lock, which the child of a fork might find taken for ever.
+bool is_new(std::string_view sentence) {
+  static std::array<std::atomic<std::size_t>, kMostSentences> said{};
+  const std::size_t hash = std::hash<std::string_view>{}(sentence) | 1;  // 0 is a place that is free
+  for (std::atomic<std::size_t>& place : said) {
+    std::size_t there = 0;
+    if (place.compare_exchange_strong(there, hash)) return true;
+    if (there == hash) return false;
+  }
+  return false;
+}
+
 // A call that is wrong is most likely wrong in every step.
 void say(const char* what) noexcept {
-  static std::atomic<int> left{kMostComplaints};
-  if (left.fetch_sub(1) <= 0) return;
+  if (!is_new(what)) return;
   try {
     make_api_log()->warn("{}", what);
   } catch (...) {  // no memory even for that

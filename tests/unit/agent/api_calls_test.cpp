@@ -257,6 +257,22 @@ TEST_F(CallsTest, HeldStepsCountWhenTheirThreadIsGone) {
       testing::ExitedWithCode(0), "0 items were delivered, 0 dropped and 11 not delivered");
 }
 
+TEST_F(CallsTest, EachSentenceIsSaidOnce) {
+  ASSERT_EQ(laggard_init(&options_), LAGGARD_OK);
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 5; ++i) {
+    laggard_stage_id("forward", 77);
+    laggard_stage_id("forward", 78);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* sentence : {"stage kind 77", "stage kind 78"}) {
+    const std::size_t first = said.find(sentence);
+    EXPECT_NE(first, std::string::npos);
+    EXPECT_EQ(said.find(sentence, first + 1), std::string::npos);
+  }
+  EXPECT_EQ(stats().ignored_calls, 10u);
+}
+
 TEST_F(CallsTest, TheSteadyStateAllocatesNothing) {
   ASSERT_EQ(laggard_init(&options_), LAGGARD_OK);
   const int forward = laggard_stage_id("forward", LAGGARD_KIND_DEFAULT);
