@@ -13,7 +13,9 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -271,6 +273,23 @@ TEST_F(CallsTest, EachSentenceIsSaidOnce) {
     EXPECT_EQ(said.find(sentence, first + 1), std::string::npos);
   }
   EXPECT_EQ(stats().ignored_calls, 10u);
+}
+
+TEST_F(CallsTest, StatsAreWrittenToTheirLastByteAndNoFurther) {
+  ASSERT_EQ(laggard_init(&options_), LAGGARD_OK);
+  struct {
+    laggard_stats stats;
+    unsigned char behind[8];
+  } given;
+  for (const std::size_t size :
+       {sizeof given.stats, sizeof given.stats - 4, offsetof(laggard_stats, dropped)}) {
+    std::memset(static_cast<void*>(&given), 0xff, sizeof given);
+    given.stats.size = size;
+    EXPECT_EQ(laggard_get_stats(&given.stats), LAGGARD_OK);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&given);
+    EXPECT_EQ(bytes[size - 1], 0u);
+    EXPECT_EQ(bytes[size], 0xffu);
+  }
 }
 
 TEST_F(CallsTest, TheSteadyStateAllocatesNothing) {
