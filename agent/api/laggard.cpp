@@ -68,7 +68,8 @@ struct Process {
 // The size of a struct says which members it has only while none of them hides in padding at the end.
 static_assert(offsetof(laggard_options, otherwise_run) + sizeof(laggard_options::otherwise_run) ==
               sizeof(laggard_options));
-static_assert(offsetof(laggard_stats, reserved) + sizeof(laggard_stats::reserved) == sizeof(laggard_stats));
+static_assert(offsetof(laggard_stats, device_lost) + sizeof(laggard_stats::device_lost) ==
+              sizeof(laggard_stats));
 
 // Never destroyed at exit: a thread may still use it, and in a forked child nothing of it may be touched.
 std::atomic<Process*> g_process{nullptr};
@@ -369,7 +370,6 @@ laggard_status laggard_get_stats(laggard_stats* stats) {
                             .ignored_calls = calls.ignored,
                             .other_thread_calls = Process::other_thread_calls,
                             .connected = items.connected ? 1U : 0U,
-                            .reserved = 0,
                             .device_lost = Process::device_lost};
     std::memcpy(stats, &now, std::min(stats->size, sizeof now));
     return LAGGARD_OK;

@@ -152,7 +152,6 @@ typedef struct laggard_stats {
   uint64_t ignored_calls;      /* calls that made no sense: unknown numbers, ends without a beginning, ... */
   uint64_t other_thread_calls; /* calls from other threads than the one that measures */
   uint32_t connected;          /* 1 while there is a connection to a collector */
-  uint32_t reserved;           /* 0: a member to come must not stand where an older one's padding was */
   uint64_t device_lost;        /* stages of a step whose device time was not to be had in time, or at all */
 } laggard_stats;
 
