@@ -136,7 +136,8 @@ void run_job(Context& context, const RunOptions& options) {
   const RunRef run{name, std::nullopt};
   const Collector collector = context.collector();
   std::optional<OwnCollector> own;
-  if (!is_answering(collector)) own.emplace(data_of(options), parse_endpoint(context.address));
+  if (!is_answering(collector))
+    own.emplace(data_of(options), parse_endpoint(context.address), variable("LAGGARD_INGEST"));
   const std::string ingest = ingest_address(collector, context.address);
   const std::string elsewhere = context.address == Context::kAddress ? "" : " --collector " + context.address;
   teller.say((own ? "started a collector; " : "") + ("run \"" + name + "\": laggard status ") + name +

@@ -1,8 +1,11 @@
 #include "client/process/own_collector.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kReadyWithin{20};  // a large database is read first
 constexpr std::string_view kReady = "laggardd ready:";
-constexpr auto* kIngest = "tcp://127.0.0.1:17600";
+constexpr std::uint16_t kIngestPort = 17600;
 
 bool is_this_machine(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
@@ -32,6 +35,19 @@ bool is_this_machine(const std::string& host) {
 fs::path program() {
   const fs::path beside = own_folder() / "laggardd";
   return fs::exists(beside) ? beside : fs::path("laggardd");
+}
+
+std::string usual_ingest() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(kIngestPort);
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int again = 1;  // as laggardd binds it
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
+  const bool is_free = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  ::close(socket);
+  return "tcp://127.0.0.1:" + std::to_string(is_free ? kIngestPort : 0);
 }
 
 std::string last_words(const fs::path& log) {
@@ -44,7 +60,7 @@ std::string last_words(const fs::path& log) {
 
 }  // namespace
 
-OwnCollector::OwnCollector(fs::path data, const Endpoint& http)
+OwnCollector::OwnCollector(fs::path data, const Endpoint& http, std::string ingest)
     : data_(std::move(data)), log_(data_ / "laggardd.log") {
   if (!is_this_machine(http.host) || http.tls)
     throw Failure(ExitCode::unreachable,
@@ -53,7 +69,9 @@ OwnCollector::OwnCollector(fs::path data, const Endpoint& http)
   std::error_code failed;
   fs::create_directories(data_, failed);
   if (failed) throw Failure(ExitCode::failed, "cannot make " + data_.string() + ": " + failed.message());
-  std::vector<std::string> words{program(), "--data", data_, "--ingest", kIngest, "--http", host_field(http)};
+  if (ingest.empty()) ingest = usual_ingest();
+  std::vector<std::string> words{program(),         "--data", data_,           "--ingest",
+                                 std::move(ingest), "--http", host_field(http)};
   std::vector<std::string> environment = environment_with({});
   int output[2];
   if (::pipe2(output, O_CLOEXEC) != 0) throw Failure(ExitCode::failed, "no file descriptor is left");

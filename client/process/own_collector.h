@@ -15,7 +15,8 @@ class OwnCollector {
   /// Starts laggardd with this data directory, which is made when it is missing, and returns when it answers
   /// at `http`. It has a session of its own, so that Ctrl-C does not end it before the job. Throws Failure:
   /// usage for an address of another machine, else unreachable with what laggardd said.
-  OwnCollector(std::filesystem::path data, const Endpoint& http);
+  /// Agents reach it at `ingest`; "": at the usual port, or at any when that one is taken.
+  OwnCollector(std::filesystem::path data, const Endpoint& http, std::string ingest);
   /// Stops it.
   ~OwnCollector() { stop(); }
   OwnCollector(const OwnCollector&) = delete;

@@ -115,6 +115,10 @@ std::string rotating_text(const Verdict& verdict) {
            " of the steps, but is not slower than the others by more than they vary; uneven ranks cost " +
            cost_text(verdict);
   }
+  if (verdict.culprits.empty())
+    return "no rank stands out: in no step is one clearly slower than the usual rank, yet uneven ranks "
+           "cost " +
+           cost_text(verdict);
   if (const WhatIf* rank = now_and_then(verdict))
     return "no rank holds all steps back; rank " + std::to_string(rank->rank) +
            " does now and then, which costs " + duration(verdict.wall_ms - rank->wall_ms) + " a step, of " +

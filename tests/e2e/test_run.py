@@ -1,5 +1,6 @@
 """laggard run around a job, and laggard doctor."""
 
+import contextlib
 import json
 import os
 import re
@@ -112,6 +113,20 @@ class Run(EndToEnd):
         self.addCleanup(os.kill, pid, signal.SIGTERM)
         (run,) = json.loads(run_client("--collector", http, "runs", "-o", "json").stdout)["runs"]
         self.assertEqual((run["run"], run["attempts"]), ("own", [1, 2]))
+
+    def test_a_collector_of_its_own_where_the_job_looks_for_one(self):
+        ingest = free_http().replace("http", "tcp")
+        done = self.run_job(free_http(), *self.load("loop", 50, 1000), LAGGARD_INGEST=ingest)
+        self.assertNotIn("not delivered", done.stderr)
+        self.assertNotIn("has come", done.stderr)
+
+    def test_a_collector_of_its_own_where_the_usual_port_is_taken(self):
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):  # somebody else has it
+                stack.enter_context(socket.create_server(("127.0.0.1", 17600)))
+            done = self.run_job(free_http(), *self.load("loop", 50, 1000))
+        self.assertNotIn("not delivered", done.stderr)
+        self.assertNotIn("has come", done.stderr)
 
     def test_no_collector_and_none_to_be_started(self):
         done = self.run_job("http://192.0.2.1:17601", "--", "true", code=3)
