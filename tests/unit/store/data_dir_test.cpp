@@ -53,17 +53,17 @@ TEST(DataDir, ANetworkFileSystemIsRefusedAndNothingIsMade) {
     const char* name;
   };
   // statfs(2); CIFS also as a machine with a signed 32-bit f_type says it.
-  for (const auto& [type, name] :
+  for (const Case& known :
        {Case{0x6969, "NFS"}, Case{0xff534d42, "CIFS"}, Case{static_cast<std::int32_t>(0xff534d42), "CIFS"},
         Case{0x517b, "SMB"}, Case{0x65735546, "FUSE"}, Case{0x0bd00bd0, "Lustre"}, Case{0x01021997, "9p"}}) {
     std::filesystem::path asked;
     const auto file_system = [&](const std::filesystem::path& path) {
       asked = path;
-      return type;
+      return known.type;
     };
-    EXPECT_THAT(
-        [&] { DataDir(data, file_system); },
-        ThrowsMessage<Error>(AllOf(HasSubstr(data.string()), HasSubstr(name), HasSubstr("local disk"))));
+    EXPECT_THAT([&] { DataDir(data, file_system); },
+                ThrowsMessage<Error>(
+                    AllOf(HasSubstr(data.string()), HasSubstr(known.name), HasSubstr("local disk"))));
     EXPECT_EQ(asked, temp.path()) << "the directory it would be made in decides";
   }
   EXPECT_TRUE(std::filesystem::is_empty(temp.path()));
