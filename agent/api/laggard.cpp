@@ -74,6 +74,9 @@ static_assert(offsetof(laggard_stats, device_lost) + sizeof(laggard_stats::devic
 // Never destroyed at exit: a thread may still use it, and in a forked child nothing of it may be touched.
 std::atomic<Process*> g_process{nullptr};
 std::atomic<bool> g_forked{false}, g_ever_begun{false};
+// What is left as it lies, in sight of leak checkers: an exit that leaves memory behind is not the job's
+// mistake.
+std::atomic<Process*> g_left{nullptr};
 // Somebody begins, has begun, or ends: one thread at a time, and nobody else touches what follows.
 std::atomic<bool> g_taken{false};
 std::weak_ptr<ApiDelivery> g_last_delivery;
@@ -119,7 +122,10 @@ void say(const char* what) noexcept {
 }
 
 void on_fork_in_child() {
-  if (g_process.exchange(nullptr) != nullptr) g_forked = true;
+  if (Process* const of_parent = g_process.exchange(nullptr); of_parent != nullptr) {
+    g_forked = true;
+    g_left = of_parent;
+  }
   t_process = nullptr;
   // The thread that had taken it is not in the child, and may have been at work on it.
   std::construct_at(&g_last_delivery);
@@ -129,6 +135,7 @@ void on_fork_in_child() {
 void on_exit() {
   Process* const process = g_process.exchange(nullptr);
   if (process == nullptr) return;
+  g_left = process;
   if (t_process != nullptr) t_process->recorder.release_all();
   t_process = nullptr;
   process->delivery->stop(in(kExitLimit), false);
