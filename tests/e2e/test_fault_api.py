@@ -27,13 +27,17 @@ ACCOUNT = re.compile(r"at the end (\d+) items were delivered, (\d+) dropped and 
 class Process:
     """A training process that uses the library; by default the only rank of its job."""
 
-    def __init__(self, test, ingest, program, *arguments, rank=0, world_size=1, preload=None, **environment):
+    def __init__(
+        self, test, ingest, program, *arguments, rank=0, world_size=1, preload=None, leak_check=True, **environment
+    ):
         self.log = test._log(f"job{rank}")
         variables = {"INGEST": ingest, "RUN": RUN, "RANK": rank, "WORLD_SIZE": world_size, **environment}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("LAGGARD_")}
         settings = {f"LAGGARD_{name}": str(value) for name, value in variables.items()}
         if preload is not None:
             settings["LD_PRELOAD"] = str(preload)
+        if not leak_check:
+            settings["LSAN_OPTIONS"] = "detect_leaks=0"
         with open(self.log, "wb") as stderr:
             self.process = spawn(
                 [BIN / program, *arguments],
@@ -294,7 +298,8 @@ class Api(EndToEnd):
         """A18: children that return, call _exit and call the library, four of them four times."""
         collector = self.start_collector()
         steps = 2000
-        job = Process(self, collector.ingest, "api_load", "fork", steps)
+        # What only the delivery thread holds looks lost in a child, which has no such thread.
+        job = Process(self, collector.ingest, "api_load", "fork", steps, leak_check=False)
         seen = job.wait()
         self.assertEqual(job.process.returncode, 0, job.said())
         self.assertEqual(seen["children_failed"], 0)

@@ -1,6 +1,7 @@
 """Strangers at both ports: garbage, half requests, crowds, no descriptors left. Beside each of them an agent
 delivers a run, which ends complete and exact."""
 
+import os
 import random
 import re
 import threading
@@ -20,6 +21,7 @@ VERSION = int(
 )
 CROWD = 5000
 HTTP_PLACES = 256
+MOST_CPU = 0.5 if os.environ.get("LAGGARD_SANITIZE") else 0.2  # of a processor; what spins takes all of it
 MIB = 1 << 20
 
 
@@ -95,7 +97,7 @@ class Hostile(EndToEnd):
         share = (cpu_s(pid) - cpu) / (time.monotonic() - begin)
         # A spinning accept() fails a thousand times a second even on a machine that has little time for it.
         self.assertLess(self.event("connections_unaccepted") - failed, 200)
-        self.assertLess(share, 0.2)
+        self.assertLess(share, MOST_CPU)
 
     # ---- bytes ----
 
