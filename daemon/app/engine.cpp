@@ -254,10 +254,9 @@ void Engine::committed(core::UnixMs now) {
   stored_until_ = last_commit_;
   items_held_ -= std::exchange(items_storing_, 0);
   std::vector<core::AckInfo> acks = collector_.committed();
-  if (!acks.empty()) {
-    publish(now);  // who has the ack can also see what it stands for
-    callbacks_.reply({acks.begin(), acks.end()});
-  }
+  // Who has an ack, or is told that a run is closed, can also see what it stands for.
+  if (!acks.empty() || !storing_requests_.empty()) publish(now);
+  if (!acks.empty()) callbacks_.reply({acks.begin(), acks.end()});
   for (const auto& request : std::exchange(storing_requests_, {})) request->done.set_value();
 }
 
