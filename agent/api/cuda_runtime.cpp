@@ -3,19 +3,33 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <fstream>
+#include <string>
 
 namespace laggard::agent {
 namespace {
 
-// As CUDA 10 to 13 call it; PyTorch brings one of its own, which it has loaded when it is used.
+// As CUDA 10 to 13 call it.
 constexpr std::array kNames{"libcudart.so.13",   "libcudart.so.12",   "libcudart.so.11.0",
                             "libcudart.so.10.2", "libcudart.so.10.1", "libcudart.so"};
 
+// The one that the process has loaded, whatever its wheel calls it (libcudart-9335f6a2.so.11.0).
+std::string loaded_runtime() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t path = line.find('/'), name = line.rfind('/');
+    if (path != std::string::npos && line.compare(name, 10, "/libcudart") == 0) return line.substr(path);
+  }
+  return "";
+}
+
 void* find_library(const std::string& library) {
   if (library != "auto") return ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  for (const int loaded : {RTLD_NOLOAD, 0})
-    for (const char* name : kNames)
-      if (void* found = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | loaded); found != nullptr) return found;
+  if (const std::string loaded = loaded_runtime(); !loaded.empty())
+    if (void* found = ::dlopen(loaded.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); found != nullptr)
+      return found;
+  for (const char* name : kNames)
+    if (void* found = ::dlopen(name, RTLD_NOW | RTLD_LOCAL); found != nullptr) return found;
   return nullptr;
 }
 

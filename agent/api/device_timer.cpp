@@ -4,6 +4,10 @@
 #include <cmath>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
+#include "agent/api/log_sink.h"
+
 namespace laggard::agent {
 namespace {
 
@@ -60,7 +64,7 @@ CudaRuntime::Event DeviceTimer::take_event() {
 
 // Null when the stream is captured, as the event would become a part of the graph, or when it fails.
 CudaRuntime::Event DeviceTimer::record(CudaRuntime::Stream stream, bool* is_error) {
-  *is_error = false;
+  *is_error = has_timed_ && is_off();
   if (is_off()) return nullptr;
   const DuringCapture relaxed(cuda_);
   int capture = CudaRuntime::kNotCapturing;
@@ -73,11 +77,21 @@ CudaRuntime::Event DeviceTimer::record(CudaRuntime::Stream stream, bool* is_erro
   const Event event = take_event();
   if (event != nullptr && cuda_.event_record(event, stream) == CudaRuntime::kSuccess) {
     failures_ = 0;
+    has_timed_ = true;
     return event;
   }
   if (event != nullptr) cuda_.last_error();
-  destroy(event);  // it may be one of another device
+  destroy(event);
+  if (!free_.empty()) {
+    // It may have been one of a device that this thread has left, and the others are then too.
+    for (const Event kept : free_) destroy(kept);
+    free_.clear();
+    return record(stream, is_error);
+  }
   ++failures_;
+  if (is_off() && has_timed_)
+    make_api_log()->warn(
+        "the GPU takes no events any more ({} failures in a row): stages have no device times", failures_);
   *is_error = true;
   return nullptr;
 }

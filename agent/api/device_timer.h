@@ -83,6 +83,7 @@ class DeviceTimer {
   std::deque<StepCalls> ended_;
   std::vector<std::vector<Call>> spare_;  // lists to be used again
   int failures_ = 0;
+  bool has_timed_ = false;  // so there is a device, or was one
   std::vector<double> sum_ms_;
   std::vector<Outcome> outcome_;
 };

@@ -2,18 +2,20 @@
 #include "tests/support/fake_cudart.h"
 
 #include <cstdint>
-#include <set>
+#include <map>
+#include <memory>
 
 namespace {
 
 struct Event {
   double at_ms = 0;
   std::uint64_t number = 0;  // of its recording; 0: never
+  int device = 0;            // that was current when it was made
 };
 
 FakeDevice g_device;
 std::uint64_t g_recordings = 0;
-std::set<Event*> g_events;
+std::map<void*, std::unique_ptr<Event>> g_events;
 int g_last_error = 0;
 
 int fail(int error) {
@@ -38,28 +40,32 @@ FakeDevice* fake_device() {
 
 void fake_reset() {
   g_device = {};
+  g_events.clear();
   g_recordings = 0;
   g_last_error = 0;
 }
 
 int cudaEventCreateWithFlags(void** event, unsigned) {
   if (g_device.fails) return fail(g_device.fails);
-  auto* made = new Event;
-  g_events.insert(made);
-  *event = made;
+  auto made = std::make_unique<Event>();
+  made->device = g_device.current;
+  *event = made.get();
+  g_events.emplace(made.get(), std::move(made));
   return 0;
 }
 
 int cudaEventDestroy(void* event) {
-  g_events.erase(static_cast<Event*>(event));
-  delete static_cast<Event*>(event);
+  g_events.erase(event);
   return 0;
 }
 
 int cudaEventRecord(void* event, void* stream) {
   if (g_device.fails) return fail(g_device.fails);
+  auto& recorded = *static_cast<Event*>(event);
+  if (recorded.device != g_device.current) return fail(400);  // an invalid resource handle
   g_device.last_stream = stream;
-  *static_cast<Event*>(event) = {g_device.now_ms, ++g_recordings};
+  recorded.at_ms = g_device.now_ms;
+  recorded.number = ++g_recordings;
   return 0;
 }
 

@@ -12,6 +12,7 @@ struct FakeDevice {
   std::set<std::uint64_t> done_out_of_order;
   int fails = 0;  ///< the error of whatever is created or recorded
   int query_fails = 0, capture_fails = 0;
+  int current = 0;  ///< the device that the thread is on
   bool capturing = false;
   // Seen.
   int queries = 0, synchronisations = 0;

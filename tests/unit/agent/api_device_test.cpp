@@ -2,7 +2,10 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <atomic>
+#include <filesystem>
 #include <map>
 
 #include "agent/api/device_timer.h"
@@ -171,6 +174,41 @@ TEST_F(DeviceTest, WithoutADeviceItGivesUp) {
   while (const auto times = next()) EXPECT_EQ(times, Times{});
 }
 
+// Events that were made on one device are none on another.
+TEST_F(DeviceTest, AThreadThatChangesItsDeviceIsTimedThere) {
+  for (int i = 0; i < 3; ++i) {
+    std::vector<std::pair<int, double>> many(40, {kForward, 1});
+    step(many);
+  }
+  all_done();
+  step({});
+  while (next().has_value()) continue;
+  device().current = 1;
+  step({{kForward, 10}});
+  all_done();
+  timer_->finish();
+  next();
+  EXPECT_EQ(next(), (Times{{"forward", 10}}));
+  EXPECT_EQ(lost_, 0u);
+}
+
+TEST_F(DeviceTest, ADeviceThatTakesNoMoreEventsIsSaidAndCounted) {
+  step({{kForward, 10}});
+  all_done();
+  testing::internal::CaptureStderr();
+  device().fails = kSomeError;
+  for (int i = 0; i < 100; ++i) step({{kForward, 10}});
+  device().fails = 0;
+  for (int i = 0; i < 10; ++i) step({{kForward, 10}});
+  all_done();
+  timer_->finish();
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::size_t first = said.find("the GPU takes no events any more");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(said.find("the GPU takes no events any more", first + 1), std::string::npos);
+  EXPECT_EQ(lost_, 110u);
+}
+
 TEST_F(DeviceTest, ACapturedStreamIsLeftAlone) {
   device().capturing = true;
   step({{kForward, 10}});
@@ -239,6 +277,17 @@ TEST_F(DeviceTest, SoManyCallsAndNoMore) {
   all_done();
   timer_->finish();
   EXPECT_EQ(next()->at("backward"), 1);
+}
+
+TEST(CudaRuntimeTest, TheOneThatIsLoadedIsFoundByWhateverName) {
+  const std::filesystem::path copy =
+      std::filesystem::temp_directory_path() / ("libcudart-" + std::to_string(::getpid()) + ".so.11.0");
+  std::filesystem::copy_file(LAGGARD_FAKE_CUDART, copy);
+  void* const loaded = ::dlopen(copy.c_str(), RTLD_NOW);
+  ASSERT_NE(loaded, nullptr) << ::dlerror();
+  EXPECT_TRUE(CudaRuntime::open("auto").has_value());
+  ::dlclose(loaded);
+  std::filesystem::remove(copy);
 }
 
 TEST(CudaRuntimeTest, WhatIsNoneIsNotTaken) {
