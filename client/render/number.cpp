@@ -29,7 +29,10 @@ std::string fixed(double value, int digits) {
   Buffer buffer;
   const auto end =
       std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, digits);
-  return {buffer.data(), end.ptr};
+  const std::string_view text(buffer.data(), end.ptr);
+  // What rounds to 0 has no sign.
+  const bool is_zero = text.find_first_not_of("-0.") == std::string_view::npos;
+  return std::string(is_zero && text.starts_with('-') ? text.substr(1) : text);
 }
 
 std::string age(std::int64_t ms) {

@@ -103,6 +103,31 @@ std::string cause_text(const Comparison& comparison, const ComparedRow& row, int
   return text;
 }
 
+/// Ranks that wait for another one spend its time in a sync stage, and a step whose walls are equal is told
+/// by the stages of any of them. So where sync stages are named, the change of the largest own time that no
+/// other named stage explains is somebody's work. Empty when that is not what they waited for.
+std::string waited_for(const Comparison& comparison, int digits) {
+  const auto own = std::find_if(comparison.rows.begin(), comparison.rows.end(),
+                                [](const ComparedRow& row) { return row.figure == Figure::max_own; });
+  if (own == comparison.rows.end() || own->finding != Finding::beyond) return "";
+  double in_sync = 0, left = own->difference;
+  for (const std::size_t i : comparison.causes) {
+    const ComparedRow& row = comparison.rows[i];
+    if (row.kind == StageKind::sync)
+      in_sync += row.difference;
+    else
+      left -= row.difference;
+  }
+  if (in_sync * left <= 0 || std::abs(left) < kCarries * std::abs(in_sync)) return "";
+  const bool is_slower = own->difference > 0;
+  const RunReport& run = (is_slower ? comparison.newer : comparison.base).front().report;
+  return "Waiting is not the reason: the largest own time of a rank " +
+         std::string(is_slower ? "grew" : "fell") + " by " +
+         rounded(std::abs(own->difference) / 1000, digits) + " s. laggard verdict " + run.run + "@" +
+         std::to_string(run.attempt) + " says whose it " + (is_slower ? "is" : "was") +
+         ", and in which stage.";
+}
+
 /// A sentence for each named stage, those that go the wall's way first, and one for all of them together.
 void add_causes(const Comparison& comparison, int digits, std::vector<std::string>& sentences) {
   double together = 0;
@@ -114,6 +139,7 @@ void add_causes(const Comparison& comparison, int digits, std::vector<std::strin
       together += row.difference;
     }
   }
+  if (std::string text = waited_for(comparison, digits); !text.empty()) sentences.push_back(std::move(text));
   sentences.push_back("Named stages together: " + with_sign(together / 1000, digits) + " of " +
                       with_sign(comparison.wall().difference / 1000, digits) + " s.");
 }

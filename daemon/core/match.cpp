@@ -24,7 +24,11 @@ const StepWork* find_step(const RunReport& report, Step step) {
 class WithFirst {
  public:
   WithFirst(const RunReport& base, const RunReport& other, Match& match)
-      : base_(base), other_(other), match_(match) {}
+      : base_(base), other_(other), match_(match) {
+    if (base.run != other.run) return;
+    mine_ += "@" + std::to_string(base.attempt);
+    theirs_ += "@" + std::to_string(other.attempt);
+  }
 
   void steps() {
     std::vector<Step> only_one;
@@ -58,8 +62,8 @@ class WithFirst {
       const bool has_mine = mine != work.counts.end(), has_other = other != theirs->counts.end();
       if (has_mine == has_other && (!has_mine || mine->second == other->second)) continue;
       if (differ.empty())
-        values = base_.run + " " + (has_mine ? std::to_string(mine->second) : "absent") + ", " + other_.run +
-                 " " + (has_other ? std::to_string(other->second) : "absent");
+        values = mine_ + " " + (has_mine ? std::to_string(mine->second) : "absent") + ", " + theirs_ + " " +
+                 (has_other ? std::to_string(other->second) : "absent");
       differ.push_back(work.step);
     }
     if (!differ.empty()) note(name, at_steps(differ) + ": " + values);
@@ -76,22 +80,21 @@ class WithFirst {
     };
     for (const std::string& key : keys) {
       const std::string a = value_in(mine, key), b = value_in(theirs, key);
-      if (!free.contains(key) && a != b)
-        note("setting " + key, base_.run + " " + a + ", " + other_.run + " " + b);
+      if (!free.contains(key) && a != b) note("setting " + key, mine_ + " " + a + ", " + theirs_ + " " + b);
     }
   }
 
   void shape() {
     if (base_.world_size != other_.world_size)
-      note("world size", base_.run + " " + std::to_string(base_.world_size) + ", " + other_.run + " " +
+      note("world size", mine_ + " " + std::to_string(base_.world_size) + ", " + theirs_ + " " +
                              std::to_string(other_.world_size));
     if (base_.ranks != other_.ranks)
-      note("ranks", base_.run + " has " + std::to_string(base_.ranks.size()) + " reporting ranks, " +
-                        other_.run + " " + std::to_string(other_.ranks.size()));
+      note("ranks", mine_ + " has " + std::to_string(base_.ranks.size()) + " reporting ranks, " + theirs_ +
+                        " " + std::to_string(other_.ranks.size()));
   }
 
  private:
-  std::string names() const { return base_.run + " and " + other_.run; }
+  std::string names() const { return mine_ + " and " + theirs_; }
   void note(std::string what, std::string where) {
     match_.mismatches.push_back({std::move(what), std::move(where)});
   }
@@ -99,6 +102,7 @@ class WithFirst {
   const RunReport& base_;
   const RunReport& other_;
   Match& match_;
+  std::string mine_ = base_.run, theirs_ = other_.run;  // with the attempt where the run is the same
 };
 
 }  // namespace

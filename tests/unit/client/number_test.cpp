@@ -20,6 +20,9 @@ TEST(Number, ShortestReadsBackAsTheSameDouble) {
 TEST(Number, FixedRoundsTheExactValue) {
   EXPECT_EQ(fixed(14.6740, 3), "14.674");
   EXPECT_EQ(fixed(0.00004, 4), "0.0000");
+  EXPECT_EQ(fixed(-0.00004, 4), "0.0000");
+  EXPECT_EQ(fixed(-0.0, 1), "0.0");
+  EXPECT_EQ(fixed(-0.06, 1), "-0.1");
   // The double nearest to 2.675 lies below it.
   EXPECT_EQ(fixed(2.675, 2), "2.67");
   EXPECT_EQ(fixed(1e300, 0).size(), 301U);

@@ -194,6 +194,37 @@ TEST(Compare, AFailedMatchNamesNothing) {
   EXPECT_THAT(conclusions(comparison)[0], HasSubstr("did not do the same work"));
 }
 
+/// A run whose walls are tied, so that its stages are those of a rank that waits: forward, and backward with
+/// the waiting in it.
+ComparedRun tied(const std::string& name, double forward, double backward, double max_own) {
+  ComparedRun run = run_of(name, forward + backward, {{"forward", "", forward}, {"backward", "", backward}});
+  run.report.stages[1].kind = StageKind::sync;
+  run.report.max_own_ms = max_own;
+  run.report.mean_own_ms = forward;
+  run.report.own_clock = Clock::stream;
+  return run;
+}
+
+TEST(Compare, WaitingThatIsSomebodysWorkIsNotToldAsWaiting) {
+  // A rank's forward fell from 140 to 100 ms; the others' did not change, and they wait 40 ms less.
+  const auto fixed = conclusions(compare_runs({tied("a", 100, 90, 140), tied("b", 100.1, 90, 140.1)},
+                                              {tied("c", 100, 50, 100), tied("d", 100.1, 50, 100.1)}, {}));
+  EXPECT_THAT(fixed,
+              testing::Contains("Waiting is not the reason: the largest own time of a rank fell by "
+                                "0.0400 s. laggard verdict a@1 says whose it was, and in which stage."));
+  const auto broken = conclusions(compare_runs({tied("a", 100, 50, 100), tied("b", 100.1, 50, 100.1)},
+                                               {tied("c", 100, 90, 140), tied("d", 100.1, 90, 140.1)}, {}));
+  EXPECT_THAT(broken, testing::Contains(HasSubstr("grew by 0.0400 s. laggard verdict c@1 says whose it is")));
+  // The network got slower: nobody's own time changed.
+  const auto network = conclusions(compare_runs({tied("a", 100, 50, 100), tied("b", 100.1, 50, 100.1)},
+                                                {tied("c", 100, 90, 100), tied("d", 100.1, 90, 100.1)}, {}));
+  // Everybody's forward got slower, and is named; the rest of the wall is the network's.
+  const auto both = conclusions(compare_runs({tied("a", 100, 50, 100), tied("b", 100.1, 50, 100.1)},
+                                             {tied("c", 140, 90, 140), tied("d", 140.1, 90, 140.1)}, {}));
+  for (const auto& sentences : {network, both})
+    EXPECT_THAT(sentences, testing::Not(testing::Contains(HasSubstr("Waiting is not the reason"))));
+}
+
 TEST(Compare, AStageOfOneSideIsNoDifferenceOfZero) {
   const Comparison comparison =
       compare_runs({two_stages("a", 100, 900), two_stages("b", 101, 900)},

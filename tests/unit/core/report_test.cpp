@@ -215,6 +215,12 @@ TEST_F(MatchTest, OtherCountsAndSettingsFailUnlessTheyMay) {
   EXPECT_EQ(match_runs({a, b}, profile).mismatches.size(), 1U);
 }
 
+TEST_F(MatchTest, TwoAttemptsOfARunAreToldApart) {
+  RunReport a = run_with("a", false), b = run_with("a", false, 50, {7, 9});
+  b.attempt = 2;
+  EXPECT_EQ(match_runs({a, b}, profile).mismatches.at(0).where, "step 1: a@1 and a@2 differ");
+}
+
 TEST_F(MatchTest, OneRunIsNotChecked) { EXPECT_FALSE(match_runs({run_with("a", false)}, profile).checked); }
 
 }  // namespace
