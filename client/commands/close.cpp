@@ -8,8 +8,9 @@ namespace laggard::client {
 
 void add_close(CLI::App& app, Context& context) {
   auto run = std::make_shared<std::string>();
-  CLI::App* command = add_command(app, "close", "End a run by hand, when its job will not say so itself",
-                                  "Data in and out", "laggard close job");
+  CLI::App* command =
+      add_command(app, "close", "End a run by hand, when its job will not say so itself", "Data in and out",
+                  "laggard close job --token-file data/admin.token", kNeedsToken);
   command->add_option("run", *run, "The run")->required();
   command->callback([&context, run] {
     const Json answer = context.collector().post(run_target({*run, std::nullopt}, "/close"), Json::object());

@@ -37,10 +37,10 @@ OutputStyle Context::style() const {
 }
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* description, const char* group,
-                      const char* example, const char* more) {
+                      const char* example, const std::string& more) {
   CLI::App* command = app.add_subcommand(name, description);
   command->group(group);
-  command->footer(std::string(more) + (*more == '\0' ? "" : "\n\n") + "Example: " + example);
+  command->footer(more + (more.empty() ? "" : "\n\n") + "Example: " + example);
   return command;
 }
 

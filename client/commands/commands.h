@@ -42,7 +42,7 @@ struct Context {
 /// A new command with its one-line description and an example; `group` is its heading in the help, `more`
 /// what else stands there.
 CLI::App* add_command(CLI::App& app, const char* name, const char* description, const char* group,
-                      const char* example, const char* more = "");
+                      const char* example, const std::string& more = "");
 
 /// First and last step, both inclusive, as the options --from and --to.
 struct StepRange {
@@ -76,6 +76,11 @@ std::string ingest_address(const Collector& collector, const std::string& asked_
 Profile read_profile(const std::string& path);
 /// The profile as requests carry it.
 nlohmann::ordered_json profile_json(const Profile& profile);
+
+/// What a command's help says when it changes what is stored.
+inline constexpr const char* kNeedsToken =
+    "It needs the collector's token: the file admin.token in laggardd's --data, or the one of its own\n"
+    "--token-file.";
 
 /// The body of a request for a report; `profile` is a file, "" for none. Throws what read_profile() throws.
 Json report_request(const std::vector<std::string>& runs, const StepRange& range, const std::string& profile);

@@ -15,8 +15,9 @@ void add_delete(CLI::App& app, Context& context) {
   auto asked = std::make_shared<Asked>();
   CLI::App* command =
       add_command(app, "delete", "Delete a run with all its attempts and everything stored of them",
-                  "Data in and out", "laggard delete old-job --yes",
-                  "There is no way back. A run that agents still deliver is refused: stop them first.");
+                  "Data in and out", "laggard delete old-job --yes --token-file data/admin.token",
+                  std::string(kNeedsToken) +
+                      "\nThere is no way back. A run that agents still deliver is refused: stop them first.");
   command->add_option("run", asked->run, "The run")->required();
   command->add_flag("--yes", asked->yes, "Do it; without this nothing is deleted");
   command->callback([&context, asked] {

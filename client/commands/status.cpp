@@ -54,7 +54,7 @@ void add_status(CLI::App& app, Context& context) {
                                   "While a job runs", "laggard status job --watch");
   command->add_option("run", options->run, "The run; not needed while one is running");
   command->add_flag("--watch", options->watch,
-                    "Redraw on every step until Ctrl-C; in a pipe, print one line for each step");
+                    "Redraw on every step until the run has ended; in a pipe, print one line for each step");
   command->callback([&context, options] { show_status(context, options->run, options->watch); });
 }
 

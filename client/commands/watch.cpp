@@ -24,10 +24,15 @@ constexpr milliseconds kRetry{1000};
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::chrono::seconds kNoticeStays{30};
 
+/// Where a watch begins: of a run that was not there when it was asked for, no step is to be missed.
+enum class From { now, first_step };
+
 /// The event stream of one run, opened again whenever it was lost.
 class LiveEvents {
  public:
-  LiveEvents(const Collector& collector, const RunRef& run) : collector_(collector), run_(run) {}
+  LiveEvents(const Collector& collector, const RunRef& run, From from) : collector_(collector), run_(run) {
+    if (from == From::first_step) last_id_ = kBeforeAll;
+  }
 
   /// Opens the stream unless it is open. Returns what to tell the person, "" for nothing. Throws Failure.
   std::string connect() {
@@ -50,11 +55,16 @@ class LiveEvents {
 
   std::vector<ServerEvent> wait(milliseconds limit) {
     auto events = stream_->wait(limit);
+    if (events.empty()) return events;
+    // Those of other runs, before the first of this one.
+    if (last_id_ == kBeforeAll && events.front().name == "gap") events.erase(events.begin());
     if (!events.empty()) last_id_ = events.back().id;
     return events;
   }
 
  private:
+  static constexpr const char* kBeforeAll = "0";
+
   const Collector& collector_;
   const RunRef& run_;
   std::unique_ptr<EventStream> stream_;
@@ -73,12 +83,19 @@ void print_event(const Context& context, const RunRef& run, const ServerEvent& e
                       '\n');
 }
 
+bool has_ended(const Json& status) { return text(at(status, "state")) == "ended"; }
+
+struct Begin {
+  Json status;
+  From from = From::now;
+};
+
 // The run's first status. Whoever types a collector, an agent and a watch one after the other is faster than
 // the first record.
-Json await_run(const Context& context, const Collector& collector, const RunRef& run) {
+Begin await_run(const Context& context, const Collector& collector, const RunRef& run) {
   for (bool told = false;; told = true) {
     try {
-      return collector.get(run_target(run), kPatience);
+      return {collector.get(run_target(run), kPatience), told ? From::first_step : From::now};
     } catch (const NoAnswer& failure) {
       if (!told)
         context.console.err("laggard: " + printable(failure.what()) + "\nWaiting for it; Ctrl-C ends.\n");
@@ -89,18 +106,22 @@ Json await_run(const Context& context, const Collector& collector, const RunRef&
 
 using Print = std::function<void(const std::vector<ServerEvent>&)>;
 
-// Hands on what comes, also across a collector that goes and comes back, and a run that is not there for a
-// while because the collector has begun again without its database.
-[[noreturn]] void watch_events(const Context& context, const Collector& collector, const RunRef& run,
-                               const Print& print) {
-  LiveEvents events(collector, run);
+// Hands on what comes until the run has ended, also across a collector that goes and comes back, and a run
+// that is not there for a while because the collector has begun again without its database.
+void watch_events(const Context& context, const Collector& collector, const RunRef& run, From from,
+                  const Print& print) {
+  LiveEvents events(collector, run, from);
   std::string trouble;
-  while (true) {
+  for (bool ended = false;;) {
     try {
       const std::string notice = events.connect();
       if (!notice.empty()) context.console.err("laggard: " + notice + '\n');
       trouble.clear();
-      if (const auto news = events.wait(kRedraw); !news.empty()) print(news);
+      const auto news = events.wait(kRedraw);
+      if (!news.empty()) print(news);
+      // A step may have settled just before the end.
+      if (news.empty() && ended) return;
+      if (news.empty()) ended = has_ended(collector.get(run_target(run), kPatience));
     } catch (const NoAnswer& failure) {
       if (trouble != failure.what())
         context.console.err("laggard: " + printable(failure.what()) + "; trying again\n");
@@ -111,22 +132,26 @@ using Print = std::function<void(const std::vector<ServerEvent>&)>;
   }
 }
 
-[[noreturn]] void watch_lines(const Context& context, const Collector& collector, const RunRef& run) {
-  watch_events(context, collector, run, [&](const std::vector<ServerEvent>& events) {
+void watch_lines(const Context& context, const Collector& collector, const RunRef& run, From from) {
+  watch_events(context, collector, run, from, [&](const std::vector<ServerEvent>& events) {
     for (const ServerEvent& event : events) print_event(context, run, event);
   });
+  context.console.err("laggard: run " + printable(run.name) + " has ended; laggard report " +
+                      printable(run.name) + " sums it up\n");
 }
 
 // For a terminal that cannot be written over: one screen below the other, whenever there is a step.
-[[noreturn]] void watch_screens(const Context& context, const Collector& collector, const RunRef& run,
-                                const Json& first) {
+void watch_screens(const Context& context, const Collector& collector, const RunRef& run, From from,
+                   const Json& first) {
   const auto show = [&](const Json& status) {
     context.show(status_view(status, context.console.terminal().columns));
     context.console.out("\n");
   };
+  const auto show_newest = [&] { show(collector.get(run_target(run), kPatience)); };
   show(first);
-  watch_events(context, collector, run,
-               [&](const std::vector<ServerEvent>&) { show(collector.get(run_target(run), kPatience)); });
+  if (has_ended(first)) return;
+  watch_events(context, collector, run, from, [&](const std::vector<ServerEvent>&) { show_newest(); });
+  show_newest();
 }
 
 /// Draws the newest status the collector gave, with a line above it.
@@ -137,6 +162,8 @@ class StatusScreen {
 
   /// Asks for the status. Throws Failure.
   void update() { status_ = collector_.get(run_target(run_), kPatience); }
+
+  const Json& status() const { return status_; }
 
   void tell(const std::string& notice) {
     notice_ = notice;
@@ -184,12 +211,12 @@ class StatusScreen {
   Clock::time_point told_;
 };
 
-[[noreturn]] void watch_screen(const Context& context, const Collector& collector, const RunRef& run,
-                               Json first) {
-  LiveEvents events(collector, run);
+// Returns the last status.
+Json watch_screen(const Context& context, const Collector& collector, const RunRef& run, Json first) {
+  LiveEvents events(collector, run, From::now);
   StatusScreen screen(context, collector, run, std::move(first));
   const AlternateScreen alternate;
-  for (auto contact = Clock::now();;) {
+  for (auto contact = Clock::now(); !has_ended(screen.status());) {
     const auto drawn = Clock::now();
     try {
       if (const std::string notice = events.connect(); !notice.empty()) screen.tell(notice);
@@ -205,6 +232,7 @@ class StatusScreen {
     }
     std::this_thread::sleep_until(drawn + kFastest);
   }
+  return screen.status();
 }
 
 }  // namespace
@@ -215,13 +243,12 @@ void watch_run(const Context& context, const RunRef& run) {
   if (format != Format::table && format != Format::jsonl) {
     throw Failure(ExitCode::usage, "--watch writes -o table or -o jsonl");
   }
-  const Json first = await_run(context, collector, run);
+  auto [first, from] = await_run(context, collector, run);
   const Terminal terminal = context.console.terminal();
-  if (terminal.present && format == Format::table) {
-    if (terminal.redraws) watch_screen(context, collector, run, first);
-    watch_screens(context, collector, run, first);
-  }
-  watch_lines(context, collector, run);
+  if (!terminal.present || format != Format::table) return watch_lines(context, collector, run, from);
+  if (!terminal.redraws) return watch_screens(context, collector, run, from, first);
+  // What the other screen showed last stays to be read.
+  context.show(status_view(watch_screen(context, collector, run, std::move(first)), terminal.columns));
 }
 
 }  // namespace laggard::client

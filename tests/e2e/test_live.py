@@ -139,6 +139,30 @@ class Live(EndToEnd):
         self.write_step(2)
         wait_until("step 2 in the watch", lambda: pipe.seen_at(r"step 2  complete"))
 
+    def test_a_watch_sees_every_step_and_ends_with_the_run(self):
+        self.collector = self.start_collector()
+        pipe = self.watch("status", "job", "--watch", "-o", "jsonl")
+        wait_until("the watch that waits", lambda: pipe.seen_at("Waiting for it"))
+        self.files = [self.home / f"rank{rank}.jsonl" for rank in range(self.RANKS)]
+        for rank, file in enumerate(self.files):
+            append(file, config_line(rank, self.RANKS))
+        for step in range(1, 6):
+            self.write_step(step)
+        self.start_agent(self.collector, "job", *self.files)
+        wait_until("the last step", lambda: pipe.seen_at('"step": ?5'))
+        screen = self.watch("status", "job", "--watch", terminal=True, environment=XTERM)
+        wait_until("the first screen", lambda: screen.seen_at("job"))
+        for rank, file in enumerate(self.files):
+            append(file, json.dumps({"type": "end", "rank": rank}) + "\n")
+        for watcher in (pipe, screen):
+            self.assertEqual(watcher.process.wait(20), 0)
+        lines = [json.loads(line) for line in pipe.text().splitlines() if line.startswith("{")]
+        self.assertEqual([line["step"] for line in lines], [1, 2, 3, 4, 5])
+        self.assertIn("run job has ended", pipe.text())
+        _, left = screen.text().split("\x1b[?1049l")
+        self.assertRegex(left, "job ended")
+        self.assertEqual(self.watch("status", "job", "--watch").process.wait(20), 0, "of a run that has ended")
+
     def check_seen(self, where, written, seen):
         at = wait_until(f"the step in {where}", seen)
         self.assertLess(at - written, LIMIT_S, where)

@@ -72,6 +72,29 @@ TEST(Watch, GoesOnWhenTheRunIsGoneForAWhileOrTheCollectorHasTrouble) {
   }
 }
 
+TEST(Watch, AScreenEndsWithTheRunAndLeavesItsLastStatus) {
+  auto answers = kWatched;
+  StubCollector::Answer& status = answers.at("GET /api/v1/runs/j");
+  status.before = {status};
+  status.body = R"({"run": "j", "state": "ended"})";
+  const Outcome outcome =
+      ask(StubCollector(answers), {"status", "j", "--watch"}, {.present = true, .redraws = true});
+  EXPECT_EQ(outcome.code, ExitCode::fine);
+  EXPECT_THAT(outcome.out.substr(outcome.out.rfind('\x1b')), HasSubstr("j ended"));
+}
+
+TEST(Watch, MissesNoStepOfARunThatWasNotThereYet) {
+  auto answers = kWatched;
+  StubCollector::Answer& status = answers.at("GET /api/v1/runs/j");
+  status.before = {{404, R"({"error": {"code": "no_such_run", "message": "there is no run"}})"}};
+  answers["GET /api/v1/events?run=j&after=0"] = {
+      200, "event: gap\ndata: {}\n\n" + answers.at("GET /api/v1/events?run=j").body};
+  answers.erase("GET /api/v1/events?run=j");
+  const Outcome outcome = ask(StubCollector(answers), {"status", "j", "--watch"});
+  EXPECT_THAT(outcome.out, StartsWith("step 17  complete"));
+  EXPECT_THAT(outcome.err, HasSubstr("Waiting for it"));
+}
+
 TEST(Watch, ATieNamesNobodyInTheLineOfAStep) {
   auto answers = kWatched;
   std::string& events = answers.at("GET /api/v1/events?run=j").body;
