@@ -16,12 +16,13 @@ struct VerdictOptions {
 void show_verdict(Context& context, const VerdictOptions& options) {
   options.range.check();
   const Collector collector = context.collector();
-  const Json report =
-      collector.post("/api/v1/report", report_request({options.run}, options.range, options.profile));
-  const Json& run = at(report, "runs").at(0);
-  if (integer(at(run, "steps")) == 0) throw Failure(ExitCode::no_such_data, nothing_to_show(collector, run));
+  Json request = report_request({options.run}, options.range, options.profile);
+  request["window_only"] = true;
+  const Json report = collector.post("/api/v1/report", request);
+  const Json &run = at(report, "runs").at(0), &verdict = at(run, "verdict");
+  if (integer(at(run, "steps")) == 0 && integer(at(verdict, "steps")).value_or(0) == 0)
+    throw Failure(ExitCode::no_such_data, nothing_to_show(collector, run));
   context.show(verdict_view(run));
-  const Json& verdict = at(run, "verdict");
   const auto lost = number(at(verdict, "lost_ms")), wall = number(at(verdict, "wall_ms"));
   if (options.fail_on && (!lost || !wall))
     throw Failure(ExitCode::no_such_data, "without a verdict nothing can be said about --fail-on");

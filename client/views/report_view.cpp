@@ -44,6 +44,19 @@ Facts absent_ranks(const Runs& runs) {
   return facts;
 }
 
+// Who held each run back.
+Facts verdict_facts(const Runs& runs) {
+  Facts facts;
+  for (const Json* run : runs) {
+    const Json& verdict = at(*run, "verdict");
+    const std::string sentence = text(at(verdict, "sentence"));
+    if (sentence.empty()) continue;
+    facts.push_back({runs.size() == 1 ? "verdict" : "verdict of " + run_title(*run, runs), sentence,
+                     verdict_tone(verdict)});
+  }
+  return facts;
+}
+
 // The names of all the runs' ratios, in the order of their first sight.
 std::vector<std::string> ratio_names(const Runs& runs) {
   std::vector<std::string> names;
@@ -355,6 +368,7 @@ View report_view(const Json& report, const std::vector<std::string>& stage_order
              figures_table(runs)},
             report_rows(report),
             report};
+  view.screen.emplace_back(verdict_facts(runs));
   add_stage_tables(view, runs, stage_order);
   view.screen.emplace_back(rank_walls_table(runs));
   view.screen.emplace_back(walls_table(runs));

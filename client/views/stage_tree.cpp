@@ -49,6 +49,12 @@ std::string remarks(const Json& stage) {
   return out;
 }
 
+// Whose column stands beside the slowest rank's; nothing when it is the same rank.
+std::string culprit_column(const Json& step) {
+  const Json& rank = at(at(step, "culprit"), "rank");
+  return rank.is_null() || rank == at(step, "slowest_rank") ? "" : "culprit " + text(rank);
+}
+
 std::vector<Cell> stage_row(const Json& stage, int depth) {
   Cell name = text_cell(at(stage, "stage"));
   name.indent = depth;
@@ -56,6 +62,7 @@ std::vector<Cell> stage_row(const Json& stage, int depth) {
   const std::string present = text(at(spread, "present")) + " of " + text(at(stage, "of"));
   return {name,
           slowest_cell(stage),
+          real_cell(at(stage, "culprit_ms"), kMsDigits),
           real_cell(at(stage, "others_median_ms"), kMsDigits),
           real_cell(at(stage, "others_max_ms"), kMsDigits),
           real_cell(at(spread, "min_ms"), kMsDigits),
@@ -71,7 +78,7 @@ std::vector<Cell> exclusive_row(const Json& stage, int depth) {
   Cell value = real_cell(at(stage, "slowest_exclusive_ms"), kMsDigits);
   const bool overlap = truth(at(stage, "overlap"));
   if (overlap) value.tone = Tone::warn;
-  return {name, value, {}, {}, {}, {}, {}, "", Cell(overlap ? "rest, overlap" : "rest")};
+  return {name, value, {}, {}, {}, {}, {}, {}, "", Cell(overlap ? "rest, overlap" : "rest")};
 }
 
 // Why nobody could be named whatever the ranks did; "" when somebody could.
@@ -145,10 +152,11 @@ std::vector<const Json*> in_tree_order(const Json& stages, std::string_view cloc
 }
 
 Table stage_tree(const Json& step, std::string_view clock) {
-  const std::string slowest = text(at(step, "slowest_rank"));
+  const std::string slowest = text(at(step, "slowest_rank")), culprit = culprit_column(step);
   Table table{"Stages, ms, " + std::string(clock) + " clock; median and max are those of the other ranks",
               {{"stage", "stage", Align::left},
                {"slowest_ms", slowest.empty() ? "slowest" : "rank " + slowest},
+               {"culprit_ms", culprit, Align::right, culprit.empty() ? Show::programs : Show::always},
                {"others_median_ms", "median"},
                {"others_max_ms", "max"},
                {"min_ms", "min of all", Align::right, Show::wide},
@@ -182,8 +190,8 @@ Table stage_rows(const Json& step) {
   constexpr const char* kTexts[] = {"stage", "parent", "kind", "clock", "slowest_state", "exclusive_name"};
   constexpr const char* kSpread[] = {"min_ms", "median_ms", "mean_ms", "max_ms"};
   constexpr const char* kSpreadInts[] = {"present", "min_rank", "max_rank"};
-  constexpr const char* kReals[] = {"slowest_ms", "slowest_exclusive_ms", "others_median_ms",
-                                    "others_max_ms"};
+  constexpr const char* kReals[] = {"slowest_ms", "slowest_exclusive_ms", "others_median_ms", "others_max_ms",
+                                    "culprit_ms"};
   constexpr const char* kInts[] = {"of", "depth", "invalid", "null"};
   for (const char* key : kTexts) table.columns.push_back({key, key, left});
   for (const char* key : kInts) table.columns.push_back({key, key, right});
@@ -244,6 +252,10 @@ std::string culprit_hint(const Json& step) {
   const Json& stages = at(step, "stages");
   if (!at(step, "culprit").is_null() || !ranks || *ranks < 2 || !stages.is_array() || stages.empty())
     return "";
+  return no_sync_hint(stages);
+}
+
+std::string no_sync_hint(const Json& stages) {
   for (const Json& stage : stages) {
     if (text(at(stage, "kind")) == "sync") return "";
   }

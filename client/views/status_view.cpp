@@ -240,6 +240,20 @@ void add_warnings(Facts& facts, const Json& status) {
   }
 }
 
+void add_stages(View& view, const Json& settled, std::string_view clock) {
+  Table tree = stage_tree(settled, clock);
+  if (!tree.rows.empty()) view.screen.emplace_back(std::move(tree));
+}
+
+// Whether a step has a stage of this name on this clock; true for no name.
+bool has_stage(const Json& settled, std::string_view clock, const std::string& name) {
+  const Json& stages = at(settled, "stages");
+  return name.empty() || !stages.is_array() ||
+         std::any_of(stages.begin(), stages.end(), [&](const Json& stage) {
+           return text(at(stage, "clock")) == clock && text(at(stage, "stage")) == name;
+         });
+}
+
 }  // namespace
 
 View status_view(const Json& status, std::size_t width) {
@@ -259,8 +273,10 @@ View status_view(const Json& status, std::size_t width) {
   add_counters(foot, status);
   View view{{head}, stage_rows(settled), status};
   const std::string clock = text(at(settled, "clock"));
-  const Table tree = stage_tree(settled, clock.empty() ? "stream" : clock);
-  if (!tree.rows.empty()) view.screen.emplace_back(tree);
+  add_stages(view, settled, clock.empty() ? "stream" : clock);
+  // Input can be known on the host alone, and be what the culprit is blamed for.
+  if (clock != "host" && !has_stage(settled, clock, text(at(at(settled, "culprit"), "stage"))))
+    add_stages(view, settled, "host");
   view.screen.emplace_back(foot);
   return view;
 }

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "client/render/number.h"
+#include "client/views/stage_tree.h"
 #include "client/views/views.h"
 
 namespace laggard::client {
@@ -24,17 +25,23 @@ Table culprits_table(const Json& verdict) {
               {{"rank", "rank"},
                {"steps", "steps"},
                {"share", "% of steps"},
-               {"mean_excess_ms", "mean own excess ms"}},
+               {"mean_excess_ms", "mean own excess ms"},
+               {"stage", "above all in", Align::left}},
               {}};
   const Json& culprits = at(verdict, "culprits");
   if (!culprits.is_array()) return table;
   for (const Json& culprit : culprits) {
     const auto share = number(at(culprit, "share"));
     table.rows.push_back({integer_cell(at(culprit, "rank")), integer_cell(at(culprit, "steps")),
-                          share ? Cell(100 * *share, 1) : Cell(),
-                          real_cell(at(culprit, "mean_excess_ms"), 1)});
+                          share ? Cell(100 * *share, 1) : Cell(), real_cell(at(culprit, "mean_excess_ms"), 1),
+                          text_cell(at(culprit, "stage"))});
   }
   return table;
+}
+
+std::string partial_text(const Json& verdict) {
+  const auto partial = integer(at(verdict, "partial_steps")).value_or(0);
+  return partial == 0 ? "" : "; " + std::to_string(partial) + " of them without some rank";
 }
 
 Table what_if_table(const Json& verdict) {
@@ -113,12 +120,12 @@ View verdict_view(const Json& run) {
   const Json& verdict = at(run, "verdict");
   Facts facts{{"verdict", text(at(verdict, "sentence")), verdict_tone(verdict)},
               {"window", report_window_text(run)}};
-  // The rest had fewer than two own times, or the window is longer than what a verdict keeps.
+  // Others had fewer than two own times, or the window is longer than what a verdict keeps; and a step in
+  // which a rank is missing is in no figure, but can be judged.
   if (const auto steps = integer(at(verdict, "steps"));
       steps && *steps > 0 && steps != integer(at(run, "steps")))
-    facts.push_back({"judged", std::to_string(*steps) + " of these steps, " +
-                                   std::to_string(integer(at(verdict, "from")).value_or(0)) + " to " +
-                                   std::to_string(integer(at(verdict, "to")).value_or(0))});
+    facts.push_back({"judged", counted(*steps, "step") + ", " + text(at(verdict, "from")) + " to " +
+                                   text(at(verdict, "to")) + partial_text(verdict)});
   if (const auto slowdown = number(at(verdict, "slowdown")))
     facts.push_back({"cost", "uneven ranks cost " + milliseconds(at(verdict, "lost_ms")) + " of " +
                                  milliseconds(at(verdict, "wall_ms")) + " a step (" +
@@ -127,6 +134,10 @@ View verdict_view(const Json& run) {
   const Json& never = at(run, "never_reported");
   if (never.is_array() && !never.empty())
     facts.push_back({"missing", ranks_text(never) + " never reported", Tone::warn});
+  const Json &kinds_known = at(run, "stage_kinds"), &ranks = at(run, "ranks");
+  if (at(verdict, "held").is_null() && kinds_known.is_array() && !kinds_known.empty() && ranks.size() > 1)
+    if (std::string hint = no_sync_hint(kinds_known); !hint.empty())
+      facts.push_back({"hint", std::move(hint), Tone::warn});
   View view{{facts}, one_row(run), run};
   for (Table table : {culprits_table(verdict), what_if_table(verdict)})
     if (!table.rows.empty()) view.screen.emplace_back(std::move(table));

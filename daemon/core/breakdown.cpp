@@ -60,6 +60,17 @@ void add_stages(StepBreakdown& out, std::span<const RecordView> records, const S
   }
 }
 
+void set_culprit(StepBreakdown& out, std::span<const RecordView> records, const StageTimes& stream,
+                 const StageTimes& host) {
+  if (!out.culprit.has_value()) return;
+  const auto at = static_cast<std::size_t>(
+      std::find_if(records.begin(), records.end(),
+                   [&](const RecordView& record) { return record.rank == out.culprit->rank; }) -
+      records.begin());
+  for (StageBreakdown& entry : out.stages)
+    entry.culprit_ms = (entry.clock == Clock::stream ? stream : host).inclusive.at(entry.stage, at);
+}
+
 void add_tags(StepBreakdown& out, std::span<const RecordView> records, const StageTable& stages) {
   std::set<std::string> tags;
   for (const RecordView& record : records)
@@ -67,7 +78,8 @@ void add_tags(StepBreakdown& out, std::span<const RecordView> records, const Sta
   out.tags.assign(tags.begin(), tags.end());
   out.aside =
       !tags.empty() || std::any_of(out.stages.begin(), out.stages.end(), [&](const StageBreakdown& s) {
-        return stages[s.stage].kind == StageKind::aside && s.spread.present > 0;
+        // Of scripts that write every stage in every step, the time says whether there was one.
+        return stages[s.stage].kind == StageKind::aside && s.spread.max > 0;
       });
 }
 
@@ -116,6 +128,7 @@ StepBreakdown break_down(const StepRecords& step, const LayoutTable& layouts, co
   out.own = own.own;
   out.culprit = own.culprit;
   out.own_times = std::move(own.ranks);
+  set_culprit(out, records, stream, host);
   return out;
 }
 

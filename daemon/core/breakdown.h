@@ -24,8 +24,9 @@ struct StageBreakdown {
   double slowest_exclusive_ms = kAbsent;  ///< the same less its children; kAbsent without children there
   double others_median_ms = kAbsent;      ///< over the other ranks that have it; kAbsent for a stored step
   double others_max_ms = kAbsent;
-  std::uint32_t invalid = 0;  ///< ranks whose value is negative, non-finite or text
-  std::uint32_t null = 0;     ///< ranks whose value is null
+  double culprit_ms = kAbsent;  ///< on the step's culprit, as measured; kAbsent for a stored step
+  std::uint32_t invalid = 0;    ///< ranks whose value is negative, non-finite or text
+  std::uint32_t null = 0;       ///< ranks whose value is null
 };
 
 struct StepBreakdown {

@@ -92,6 +92,7 @@ Json stage_json(const core::StageBreakdown& row, const core::StepBreakdown& step
           {"overlap", row.slowest_exclusive_ms < 0},
           {"others_median_ms", figure(row.others_median_ms)},
           {"others_max_ms", figure(row.others_max_ms)},
+          {"culprit_ms", measured(row.culprit_ms)},
           {"invalid", row.invalid},
           {"null", row.null}};
 }

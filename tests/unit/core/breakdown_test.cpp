@@ -93,6 +93,21 @@ TEST_F(Breakdown, AnAbsentStageIsNotZero) {
   EXPECT_DOUBLE_EQ(find(step, "embed")->others_median_ms, 300);
 }
 
+TEST_F(Breakdown, TheCulpritsStagesStandBesideThoseOfTheSlowest) {
+  sync("backward");
+  const auto record = [](Rank rank, double wall, double forward, double backward) {
+    return TestRecord{
+        .rank = rank, .step = 1, .wall_ms = wall, .stream = {{"forward", forward}, {"backward", backward}}};
+  };
+  const StepBreakdown step = of({record(0, 1000, 400, 600), record(1, 1001, 400, 600),
+                                 record(2, 1000, 800, 200), record(3, 1000, 400, 600)});
+  ASSERT_TRUE(step.culprit.has_value());
+  EXPECT_EQ(step.slowest, 1U);
+  EXPECT_DOUBLE_EQ(find(step, "forward")->slowest_ms, 400);
+  EXPECT_DOUBLE_EQ(find(step, "forward")->culprit_ms, 800);
+  EXPECT_DOUBLE_EQ(find(step, "backward")->culprit_ms, 200);
+}
+
 // A09: exclusive times of a nest, on the slowest rank; a negative one is shown as it is.
 TEST_F(Breakdown, ExclusiveTimes) {
   inside("vision_forward", "forward_and_loss");
