@@ -96,6 +96,28 @@ double effective_size(double n, double autocorrelation) {
   return n * (1 - r) / (1 + r);
 }
 
+namespace {
+
+// The median distance of values so many steps apart, which a few changes of level do not move.
+double usual_distance(std::span<const double> series, std::size_t steps) {
+  std::vector<double> distances;
+  distances.reserve(series.size());
+  for (std::size_t i = steps; i < series.size(); ++i)
+    distances.push_back(std::abs(series[i] - series[i - steps]));
+  return middle_of(std::move(distances));
+}
+
+// Of a first-order autoregression the variance of x(t + 2) - x(t) is (1 + r) times that of x(t + 1) - x(t).
+// The margin is four times what medians of n distances are off by, about 1 / sqrt(n).
+double most_correlation(std::span<const double> series) {
+  const double one = usual_distance(series, 1), two = usual_distance(series, 2);
+  if (one == 0) return 1;
+  const double ratio = two / one;
+  return ratio * ratio - 1 + 4 / std::sqrt(static_cast<double>(series.size()));
+}
+
+}  // namespace
+
 double autocorrelation_of(std::span<const double> series) {
   if (series.size() < 8) return 0;
   const double mean = average_of(series);
@@ -107,7 +129,8 @@ double autocorrelation_of(std::span<const double> series) {
   }
   if (squares == 0) return 0;
   const auto n = static_cast<double>(series.size());
-  return (products / squares + 1 / n) / (1 - 3 / n);
+  const double r = (products / squares + 1 / n) / (1 - 3 / n);
+  return r > 0 ? std::min(r, std::max(most_correlation(series), 0.0)) : r;
 }
 
 std::optional<ChangePoint> find_change(std::span<const double> series) {

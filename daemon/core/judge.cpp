@@ -27,21 +27,21 @@ class Judge {
         sums_(sums),
         begin_(begin),
         end_(rows.end()),
-        recent_(begin),
-        after_gone_(begin) {
+        after_gone_(begin),
+        recent_(recent) {
     find_here();
-    const auto judged = static_cast<std::size_t>(std::distance(begin_, end_));
-    recent_ = recent == 0 || recent >= judged ? begin_ : std::prev(end_, static_cast<std::ptrdiff_t>(recent));
   }
 
   Verdict run(const Placement& placement) {
     sum_up();
     find_means();
     if (out_.steps < kVerdictSteps || means_.size() < 2) return std::move(out_);
+    if (!std::isfinite(out_.wall_ms) || !(out_.wall_ms > 0)) return std::move(out_);
     // More lost than the step takes: the own times cannot be parts of it.
     if (!(out_.lost_ms < out_.wall_ms)) return std::move(out_);
     add_culprits();
     if (!name_somebody()) out_.kind = nobody();
+    if (out_.kind == VerdictKind::unknown) return std::move(out_);
     out_.what_if = what_if(rows_, begin_, out_, placement);
     return std::move(out_);
   }
@@ -56,8 +56,10 @@ class Judge {
     double wall = 0, largest = 0, mean = 0, sync = 0, sync_skew = 0;
     std::size_t with_sync = 0;
     std::map<StageId, std::size_t> longest;
+    std::map<Rank, std::uint64_t> unknown;
     each(begin_, end_, [&](const OwnRow& row) {
       ++out_.steps;
+      for (const Rank rank : row.own->unknown) ++unknown[rank];
       out_.partial_steps += row.partial ? 1 : 0;
       wall += row.wall_ms;
       largest += row.max_own_ms;
@@ -71,6 +73,8 @@ class Judge {
       ++longest[row.own->longest_sync];
     });
     if (out_.steps == 0) return;
+    for (const auto& [rank, steps] : unknown)
+      if (2 * steps >= out_.steps) out_.unjudged.push_back(rank);
     const auto n = static_cast<double>(out_.steps);
     out_.from = begin_->first;
     out_.to = std::prev(end_)->first;
@@ -161,22 +165,43 @@ class Judge {
   }
 
   void add_culprits() {
-    std::map<Rank, std::size_t> steps;
+    struct AsCulprit {
+      std::size_t steps = 0;
+      Step last = 0;
+      std::map<StageId, double> excess_ms;
+    };
+    std::map<Rank, AsCulprit> found;
     after_gone_ = begin_;
     for (auto row = begin_; row != end_; ++row) {
       if (!row->second.culprit.has_value()) continue;
-      ++steps[*row->second.culprit];
+      AsCulprit& culprit = found[*row->second.culprit];
+      ++culprit.steps;
+      culprit.last = row->first;
+      row->second.each_of({*row->second.culprit}, [&](std::size_t i) {
+        culprit.excess_ms[row->second.own->stage[i]] += row->second.own->stage_excess_ms[i];
+      });
       if (!is_here(*row->second.culprit)) after_gone_ = std::next(row);
     }
-    for (const auto& [rank, n] : steps) {
-      if (is_here(rank)) culprits_.push_back({rank, n});
-      out_.culprits.push_back(
-          {rank, n, static_cast<double>(n) / static_cast<double>(out_.steps), mean_excess_of(rank)});
+    for (const auto& [rank, culprit] : found) {
+      const auto n = static_cast<double>(culprit.steps);
+      if (is_here(rank)) culprits_.push_back({rank, culprit.steps});
+      out_.culprits.push_back({.rank = rank,
+                               .steps = culprit.steps,
+                               .share = n / static_cast<double>(out_.steps),
+                               .mean_excess_ms = mean_excess_of(rank),
+                               .stage = most_of(culprit.excess_ms),
+                               .gone_after = is_here(rank) ? std::nullopt : std::optional(culprit.last)});
     }
     std::ranges::sort(out_.culprits, [](const CulpritShare& a, const CulpritShare& b) {
       return a.steps != b.steps ? a.steps > b.steps : a.rank < b.rank;
     });
     if (out_.culprits.size() > kCulpritsListed) out_.culprits.resize(kCulpritsListed);
+  }
+
+  // The stage that has most; kNoStage when none has anything.
+  static StageId most_of(const std::map<StageId, double>& by_stage) {
+    const auto most = std::ranges::max_element(by_stage, {}, [](const auto& e) { return e.second; });
+    return most == by_stage.end() || most->second <= 0 ? kNoStage : most->first;
   }
 
   bool is_here(Rank rank) const {
@@ -195,13 +220,22 @@ class Judge {
     // A rank that has turned slow lately stands out though the window as a whole is even.
     const bool lately = !out_.culprits.empty() && out_.culprits.front().share >= kNamedShare;
     if (out_.slowdown < kBalanced && !lately) return false;
-    auto found = recent_ == begin_ ? std::nullopt : choose(means_since(recent_), recent_);
-    if (!found.has_value() || found->until.has_value()) prefer(found, choose(means_, begin_));
-    if (!found.has_value() || found->until.has_value()) {
+    std::optional<Held> found;
+    const auto is_found = [&] { return found.has_value() && !found->until.has_value(); };
+    for (std::size_t recent = recent_; recent > 0 && recent < out_.steps && !is_found();
+         recent *= kMoreRecent) {
+      const Rows from = std::prev(end_, static_cast<std::ptrdiff_t>(recent));
+      // Who was slow before these steps is not chosen by what they did in them.
+      if (auto now = choose(means_since(from), from); now.has_value() && !now->until.has_value())
+        found = std::move(now);
+    }
+    if (!is_found()) prefer(found, choose(means_, begin_));
+    if (!is_found()) {
       // Where ranks differ by degrees, as pipeline stages do, none is far apart from the next.
       const double steps = kNamedShareAlone * static_cast<double>(out_.steps);
       if (const auto split = most_culprits(culprits_, steps, means_, groups_))
-        prefer(found, accuse(*split, noise_ms_));
+        if (const auto accused = accuse(*split, noise_ms_); accused.has_value() && shares_enough(*accused))
+          prefer(found, accused);
     }
     if (!found.has_value()) return false;
     if (found->ranks.size() == 1)
@@ -221,19 +255,33 @@ class Judge {
   // Of the ranks that stand apart by these means over the rows since `from`, those that can be named.
   std::optional<Held> choose(const std::vector<RankMean>& means, Rows from) const {
     std::optional<Held> found;
-    std::set<Rank> looked_at;
+    std::set<Rank> looked_at, evident;
     for (std::size_t choice = 0; choice < kChoices; ++choice) {
       auto split = best_split(means, looked_at, groups_);
       if (!split.has_value() || !split->stands_apart()) break;
-      looked_at.insert(split->ranks.begin(), split->ranks.end());
       narrow(*split, means, from);
+      looked_at.insert(split->ranks.begin(), split->ranks.end());
       // Ranks chosen for their high means have a high mean by choice: only for a group, which was there
       // before, is it steadier than that of one rank.
       const double members = split->group == nullptr ? 1 : static_cast<double>(split->ranks.size());
-      prefer(found, accuse(*split, noise_ms_ / std::sqrt(members)));
-      if (found.has_value() && !found->until.has_value()) break;
+      const auto accused = accuse(*split, noise_ms_ / std::sqrt(members));
+      if (!accused.has_value()) continue;
+      if (shares_enough(*accused))
+        prefer(found, accused);
+      else if (!accused->until.has_value())
+        evident.insert(split->ranks.begin(), split->ranks.end());
+      if (found.has_value() && !found->until.has_value()) return found;
     }
+    prefer(found, together(evident));
     return found;
+  }
+
+  // Slow ranks that take turns as the slowest: none is it often enough alone.
+  std::optional<Held> together(const std::set<Rank>& evident) const {
+    if (evident.size() < 2 || 2 * evident.size() > means_.size()) return std::nullopt;
+    const auto accused =
+        accuse({.ranks = {evident.begin(), evident.end()}, .among = means_.size()}, noise_ms_);
+    return accused.has_value() && shares_enough(*accused) ? accused : std::nullopt;
   }
 
   // Leaves out those who are slow too, but not as slow as the ones that the others wait for: first by the
@@ -286,11 +334,15 @@ class Judge {
     Rows from, to;
   };
 
-  // The ranks, when there is evidence. `noise_ms` is that of their excess from step to step at least.
+  // The ranks, when there is evidence that they are slow; whether they are the culprits often enough is
+  // another question. `noise_ms` is that of their excess from step to step at least.
   std::optional<Held> accuse(const Split& split, double noise_ms) const {
     Held held{.ranks = split.ranks, .group = {}, .since = {}, .until = {}};
     Range range{begin_, end_};
     if (!find_since(held, range)) return std::nullopt;
+    if (std::vector<Rank> slow = slow_in(range, split); slow.size() < split.ranks.size())
+      return accuse({.ranks = slow, .group = group_of(slow, means_, groups_), .among = split.among},
+                    noise_ms_);
     if (!is_evident_in(range, split, noise_ms)) {
       // Too few steps since it changed may be enough with those before.
       if (range.from == begin_ || held.until.has_value()) return std::nullopt;
@@ -302,10 +354,26 @@ class Judge {
     if (after_gone_ != end_ && after_gone_->first > range.from->first &&
         (range.to == end_ || after_gone_->first < range.to->first))
       range.from = after_gone_;
-    measure(held, range);
-    if (held.slowdown < kBalanced || !shares_enough(held)) return std::nullopt;
     held.group = split.group != nullptr ? std::optional(*split.group) : neighbours(held.ranks);
+    measure(held, range);
+    if (held.slowdown < kBalanced) return std::nullopt;
     return held;
+  }
+
+  // Of ranks that are no group those that are slow in these rows, half as slow as the slowest at least: they
+  // were chosen by their means over other rows.
+  std::vector<Rank> slow_in(const Range& range, const Split& split) const {
+    if (split.ranks.size() < 2 || split.group != nullptr) return split.ranks;
+    std::vector<double> means;
+    for (const Rank rank : split.ranks) {
+      const std::vector<double> series = series_of({rank}, range.from, range.to);
+      means.push_back(series.size() < 2 ? 0 : trimmed_mean(series).mean);
+    }
+    const double enough = std::ranges::max(means) / 2;
+    std::vector<Rank> slow;
+    for (std::size_t i = 0; i < means.size(); ++i)
+      if (means[i] >= enough) slow.push_back(split.ranks[i]);
+    return slow;
   }
 
   bool is_evident_in(const Range& range, const Split& split, double noise_ms) const {
@@ -354,6 +422,11 @@ class Judge {
     } else if (2 * change->after < change->before) {
       held.until = at->first;
       range.to = at;
+      const auto rise = find_last_change(std::span(judged.values).first(change->at));
+      if (rise.has_value() && 2 * rise->before < rise->after) {
+        range.from = judged.rows[rise->at];
+        held.since = range.from->first;
+      }
     }
     return true;
   }
@@ -386,6 +459,7 @@ class Judge {
 
   void measure(Held& held, const Range& range) const {
     std::map<StageId, double> by_stage;
+    std::map<Rank, std::map<StageId, double>> by_rank;
     const double pause = kPauseWalls * usual_wall(range);
     double excess = 0, lost = 0, n = 0, n_present = 0, present_ranks = 0, as_culprit = 0;
     each(range.from, range.to, [&](const OwnRow& row) {
@@ -402,17 +476,27 @@ class Judge {
       excess += *mine;
       row.each_of(held.ranks, [&](std::size_t i) {
         ++present_ranks;
-        if (row.own->stage[i] != kNoStage) by_stage[row.own->stage[i]] += row.own->stage_excess_ms[i];
+        if (row.own->stage[i] == kNoStage) return;
+        by_stage[row.own->stage[i]] += row.own->stage_excess_ms[i];
+        if (held.ranks.size() <= kStagesListed)
+          by_rank[row.own->ranks[i]][row.own->stage[i]] += row.own->stage_excess_ms[i];
       });
     });
     held.excess_ms = n_present > 0 ? excess / n_present : 0;
     held.wall_ms /= n;
     held.slowdown = ratio_of(held.wall_ms, lost / n);
     held.share = as_culprit / static_cast<double>(held.steps);
-    const auto most = std::ranges::max_element(by_stage, {}, [](const auto& e) { return e.second; });
-    if (most == by_stage.end() || most->second <= 0) return;
-    held.stage = most->first;
-    held.stage_excess_ms = most->second / present_ranks;
+    held.stage = most_of(by_stage);
+    if (held.stage == kNoStage) return;
+    held.stage_excess_ms = by_stage.at(held.stage) / present_ranks;
+    if (held.group.has_value() || by_rank.size() < 2 ||
+        held.stage_excess_ms >= kMostlyOneStage * held.excess_ms)
+      return;
+    for (const Rank rank : held.ranks) held.stages.push_back(most_of(by_rank[rank]));
+    if (std::ranges::all_of(held.stages, [&](StageId stage) { return stage == held.stage; }))
+      return held.stages.clear();
+    held.stage = kNoStage;
+    held.stage_excess_ms = 0;
   }
 
   bool shares_enough(const Held& held) const {
@@ -429,6 +513,8 @@ class Judge {
     const bool unaccounted = ratio_of(out_.wall_ms, sync_skew_ms_) >= kBalanced;
     if (out_.slowdown >= kBalanced)
       return unaccounted && sync_skew_ms_ >= out_.lost_ms ? VerdictKind::inside_sync : VerdictKind::rotating;
+    if (!out_.has_sync() && !out_.counted_twice && out_.mean_own_ms >= kAllOwn * out_.wall_ms)
+      return VerdictKind::unknown;
     const bool hides = is_valid(out_.least_sync_ms) && out_.least_sync_ms >= kHidingSync * out_.wall_ms;
     return hides || unaccounted ? VerdictKind::inside_sync : VerdictKind::balanced;
   }
@@ -436,9 +522,9 @@ class Judge {
   const OwnRows& rows_;
   const std::vector<RankGroup>& groups_;
   const Sums& sums_;
-  Rows begin_, end_;                    // the judged ones
-  Rows recent_;                         // the newest of these
-  Rows after_gone_;                     // behind the last one whose culprit is not there any more
+  Rows begin_, end_;  // the judged ones
+  Rows after_gone_;   // behind the last one whose culprit is not there any more
+  std::size_t recent_;
   std::vector<bool> here_;              // by place in sums_
   std::vector<RankMean> means_;         // by rank
   std::vector<CulpritCount> culprits_;  // by rank

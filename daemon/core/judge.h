@@ -27,10 +27,17 @@ inline constexpr std::ptrdiff_t kHereWithin = 3;
 inline constexpr double kHoldsWithin = 0.2, kHoldsWithinErrors = 2;
 inline constexpr std::ptrdiff_t kNowSteps = 10;
 inline constexpr double kNowWithinErrors = 4;
+/// Ranks that are slow in different stages are told so one by one, up to so many; unless one stage explains
+/// so much of their excess.
+inline constexpr std::size_t kStagesListed = 8;
+inline constexpr double kMostlyOneStage = 0.75;
 /// A step of so many usual ones is a pause, and in none of the means of those who are held guilty.
 inline constexpr double kPauseWalls = 3;
 /// Own times on two clocks may add up to a little more than the wall.
 inline constexpr double kRounding = 0.01;
+
+/// Who is slow now is looked for in `recent` steps, then in so many times as many, up to all that are judged.
+inline constexpr std::size_t kMoreRecent = 4;
 
 /// The verdict over the rows from `begin` on; `sums` are those of these rows. Who is slow in the `recent`
 /// newest of them is looked for first (0: it is not). Rows before are looked at for the step since when

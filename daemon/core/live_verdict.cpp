@@ -23,6 +23,7 @@ void LiveVerdict::put(const StepView& view) {
   if (!in_window(step) || (rests_after_.has_value() && step <= *rests_after_)) return;
   view_.reset();
   if (!first_step_.has_value() && !last_step_.has_value()) warm_up(step);
+  if (view.breakdown.aside) aside_ = step;
   if (view.breakdown.aside || (warm_ && warm_up_.contains(step))) return drop(step);
   was_over_ = false;
   rests_after_.reset();
@@ -62,6 +63,17 @@ void LiveVerdict::rest(const StageTable& stages) {
   rests_after_ = newest;
 }
 
+std::string LiveVerdict::sentence(const Verdict& verdict, const StageTable& stages) const {
+  if (was_over_)
+    return "no verdict kept: the run was over when this collector started; laggard verdict makes it from "
+           "what "
+           "is stored";
+  if (window_.size() == 0 && aside_.has_value())
+    return "no verdict yet: the steps up to " + std::to_string(*aside_) +
+           " are aside, by a tag or by a checkpoint, an evaluation or logging among their stages";
+  return sentence_of(verdict, stages, *placement_);
+}
+
 std::shared_ptr<const VerdictView> LiveVerdict::view(const StageTable& stages) {
   if (view_ != nullptr) return view_;
   if (!placement_.has_value()) {
@@ -71,10 +83,7 @@ std::shared_ptr<const VerdictView> LiveVerdict::view(const StageTable& stages) {
   }
   auto view = std::make_shared<VerdictView>();
   view->verdict = window_.judge(*placement_);
-  view->sentence = was_over_
-                       ? "no verdict kept: the run was over when this collector started; laggard verdict "
-                         "makes it from what is stored"
-                       : sentence_of(view->verdict, stages, *placement_);
+  view->sentence = sentence(view->verdict, stages);
   view_ = view;
   return view_;
 }

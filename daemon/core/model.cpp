@@ -79,7 +79,7 @@ std::optional<StageKind> built_in_kind(std::string_view name) {
       has_pair(words, "all", "reduce") || has_pair(words, "all", "gather") ||
       has_pair(words, "reduce", "scatter") || has_pair(words, "all", "to");
   if (collective) return StageKind::sync;
-  if (has_word(words, {"fetch", "dataloader", "dataloading", "data", "input", "inputs"}))
+  if (has_word(words, {"fetch", "dataloader", "dataloading", "data", "input", "inputs", "load", "loader"}))
     return StageKind::input;
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 #include "daemon/core/own_time.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace laggard::core {
 namespace {
@@ -14,8 +15,8 @@ bool any_valid(const Cells& cells, const StageTable& stages) {
   return false;
 }
 
-/// The own time of each record, kAbsent where it is not known: no stage was measured, or a value is missing
-/// that it would have to contain.
+/// The own time of each record: kAbsent where no stage was measured, kNull where a value is missing that it
+/// would have to contain. What a sync stage took is in it only where it has to be taken off a parent's time.
 std::vector<double> sum_own(const StageTimes& times, const StageTable& stages) {
   struct OwnSum {
     double own_ms = 0;
@@ -25,48 +26,26 @@ std::vector<double> sum_own(const StageTimes& times, const StageTable& stages) {
   for (StageId stage = 0; stage < stages.size(); ++stage) {
     const bool counts = stages[stage].kind != StageKind::sync;
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      const double time = times.inclusive.at(stage, i);
+      const double time = times.inclusive.at(stage, i), exclusive = times.exclusive.at(stage, i);
       if (state_of(time) == ValueState::absent) continue;
       sums[i].measured = true;
-      sums[i].known = sums[i].known && is_valid(time);
-      if (counts) sums[i].own_ms += times.exclusive.at(stage, i);
+      if (!counts) continue;
+      sums[i].known = sums[i].known && is_valid(time) && state_of(exclusive) != ValueState::null;
+      sums[i].own_ms += exclusive;
     }
   }
   std::vector<double> own;
   own.reserve(sums.size());
   for (const OwnSum& sum : sums)
-    own.push_back(sum.measured && sum.known ? std::max(sum.own_ms, 0.0) : kAbsent);
+    own.push_back(!sum.measured ? kAbsent : sum.known ? std::max(sum.own_ms, 0.0) : kNull);
   return own;
 }
 
-std::optional<Culprit> find_culprit(std::span<const RecordView> records, const StageTimes& times,
-                                    const StageTable& stages, const Spread& own, double wall_ms) {
-  if (own.present < 2 || !is_valid(wall_ms)) return std::nullopt;
-  Culprit culprit{.rank = own.max_rank, .own_excess_ms = own.max - own.median};
-  if (!(culprit.own_excess_ms > kCulpritExcess * wall_ms)) return std::nullopt;
-
-  std::vector<double> others;
-  for (StageId stage = 0; stage < stages.size(); ++stage) {
-    if (stages[stage].kind == StageKind::sync) continue;
-    std::optional<double> mine;
-    others.clear();
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      if (!is_valid(times.inclusive.at(stage, i))) continue;
-      const double time = times.exclusive.at(stage, i);
-      if (state_of(time) == ValueState::null) continue;
-      if (records[i].rank == culprit.rank)
-        mine = time;
-      else
-        others.push_back(time);
-    }
-    if (!mine.has_value()) continue;
-    const double excess = others.empty() ? *mine : *mine - Middle(others).median();
-    if (culprit.stage == kNoStage || excess > culprit.stage_excess_ms) {
-      culprit.stage = stage;
-      culprit.stage_excess_ms = excess;
-    }
-  }
-  return culprit;
+/// What a stage takes of a rank's own time: nothing where the rank does not have it.
+double part_of_own(const StageTimes& times, StageId stage, std::size_t record) {
+  return state_of(times.inclusive.at(stage, record)) == ValueState::absent
+             ? 0
+             : times.exclusive.at(stage, record);
 }
 
 /// Fills in what concerns single stages of the ranks in `columns`, whose own times are known.
@@ -74,29 +53,53 @@ class StageScan {
  public:
   StageScan(OwnTimes& out, std::span<const std::size_t> columns, const StageTimes& times,
             const StageTable& stages)
-      : out_(out), columns_(columns), times_(times), stages_(stages), sync_(columns.size(), kAbsent) {
+      : out_(out),
+        columns_(columns),
+        times_(times),
+        stages_(stages),
+        sync_(columns.size(), kAbsent),
+        excess_(columns.size()) {
     out_.stage.assign(columns.size(), kNoStage);
-    out_.stage_excess_ms.assign(columns.size(), 0);
     largest_own_ = *std::ranges::max_element(out_.own_ms);
   }
 
   void run() {
     for (StageId stage = 0; stage < stages_.size(); ++stage) {
-      valid_.clear();
-      for (const std::size_t column : columns_)
-        if (is_measured(stage, column)) valid_.push_back(times_.exclusive.at(stage, column));
-      if (valid_.empty()) continue;
-      const Middle middle(valid_);
-      if (stages_[stage].kind == StageKind::sync)
+      const bool is_sync = stages_[stage].kind == StageKind::sync;
+      std::size_t measured = 0;
+      values_.clear();
+      for (const std::size_t column : columns_) {
+        measured += is_measured(stage, column) ? 1 : 0;
+        if (!is_sync || is_measured(stage, column))
+          values_.push_back(is_sync ? times_.exclusive.at(stage, column)
+                                    : part_of_own(times_, stage, column));
+      }
+      if (measured == 0) continue;
+      const Middle middle(values_);
+      if (is_sync)
         add_sync(stage, middle.median());
       else
         add_own(stage, middle);
     }
+    std::ranges::transform(excess_, std::back_inserter(out_.stage_excess_ms), single);
     for (const double sync : sync_) {
       if (!is_valid(sync)) continue;
       if (!(out_.least_sync_ms <= sync)) out_.least_sync_ms = sync;
       if (!(out_.most_sync_ms >= sync)) out_.most_sync_ms = sync;
     }
+  }
+
+  /// Call run() before.
+  std::optional<Culprit> culprit(const Spread& own, double wall_ms) const {
+    if (own.present < 2 || !is_valid(wall_ms)) return std::nullopt;
+    const double excess = own.max - own.median;
+    if (!(excess > kCulpritExcess * wall_ms)) return std::nullopt;
+    const auto at =
+        static_cast<std::size_t>(std::ranges::lower_bound(out_.ranks, own.max_rank) - out_.ranks.begin());
+    return Culprit{.rank = own.max_rank,
+                   .own_excess_ms = excess,
+                   .stage = out_.stage[at],
+                   .stage_excess_ms = excess_[at]};
   }
 
  private:
@@ -118,18 +121,14 @@ class StageScan {
   void add_own(StageId stage, const Middle& middle) {
     double largest = 0;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      double own = out_.own_ms[i];
-      if (is_measured(stage, columns_[i])) {
-        const double time = times_.exclusive.at(stage, columns_[i]);
-        own -= time - middle.median();
-        // All of it, where no other rank has the stage.
-        const double excess = valid_.size() == 1 ? time : time - middle.median_without(time);
-        if (out_.stage[i] == kNoStage || excess > out_.stage_excess_ms[i]) {
-          out_.stage[i] = stage;
-          out_.stage_excess_ms[i] = single(excess);
-        }
-      }
+      const double time = part_of_own(times_, stage, columns_[i]);
+      const double own = out_.own_ms[i] - (time - middle.median());
       largest = std::max(largest, own);
+      if (!is_measured(stage, columns_[i])) continue;
+      const double excess = columns_.size() == 1 ? time : time - middle.median_without(time);
+      if (out_.stage[i] != kNoStage && excess <= excess_[i]) continue;
+      out_.stage[i] = stage;
+      excess_[i] = excess;
     }
     out_.recoverable.push_back({stage, single(largest_own_ - largest)});
   }
@@ -138,8 +137,9 @@ class StageScan {
   std::span<const std::size_t> columns_;
   const StageTimes& times_;
   const StageTable& stages_;
-  std::vector<double> sync_;  // of each column, over all sync stages
-  std::vector<double> valid_;
+  std::vector<double> sync_;    // of each column, over all sync stages
+  std::vector<double> excess_;  // of each column, in its stage
+  std::vector<double> values_;
   double largest_own_ = 0, longest_sync_ms_ = 0;
 };
 
@@ -155,15 +155,17 @@ OwnTimesOfStep measure_own(std::span<const RecordView> records, const StageTimes
   auto ranks = std::make_shared<OwnTimes>();
   if (!valid.empty()) {
     out.own.median = Middle(valid).median();
-    out.culprit = find_culprit(records, times, stages, out.own, wall_ms);
     std::vector<std::size_t> columns;
     for (std::size_t i = 0; i < own.size(); ++i) {
+      if (state_of(own[i]) == ValueState::null) ranks->unknown.push_back(records[i].rank);
       if (!is_valid(own[i])) continue;
       columns.push_back(i);
       ranks->ranks.push_back(records[i].rank);
       ranks->own_ms.push_back(single(own[i]));
     }
-    StageScan(*ranks, columns, times, stages).run();
+    StageScan scan(*ranks, columns, times, stages);
+    scan.run();
+    out.culprit = scan.culprit(out.own, wall_ms);
   }
   out.ranks = std::move(ranks);
   return out;

@@ -17,7 +17,7 @@ struct Culprit {
   Rank rank = 0;
   double own_excess_ms = 0;    ///< its own time less the median own time
   StageId stage = kNoStage;    ///< the stage whose exclusive time has the largest excess
-  double stage_excess_ms = 0;  ///< over the median of the other ranks that have the stage
+  double stage_excess_ms = 0;  ///< over the median of the other ranks, 0 where they do not have the stage
 };
 
 /// How far above the median own time, as a fraction of the wall, a culprit must be.
@@ -40,6 +40,7 @@ struct OwnTimes {
   /// any.
   double least_sync_ms = kAbsent, most_sync_ms = kAbsent;
   StageId longest_sync = kNoStage;  ///< the sync stage with the largest median
+  std::vector<Rank> unknown;        ///< ranks with stages whose own time is not known all the same
 };
 
 struct OwnTimesOfStep {

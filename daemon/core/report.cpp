@@ -98,7 +98,8 @@ struct ReportBuilder::State {
   State(RunFacts f, const StageTable& s, const LayoutTable& l, const Profile& p, Window w, Judged j)
       : run(std::move(f)), stages(s), layouts(l), profile(p), asked(w) {
     if (j == Judged::yes)
-      judged.emplace(VerdictWindow::Size{.judged = 0, .recent = 0, .kept = 0, .cells = kJudgedCells});
+      judged.emplace(
+          VerdictWindow::Size{.judged = 0, .recent = kLiveStepsRecent, .kept = 0, .cells = kJudgedCells});
     for (const auto& [child, parent] : profile.parents) {
       const StageId child_id = stages.intern(child), parent_id = stages.intern(parent);
       if (child_id != kNoStage && parent_id != kNoStage)
@@ -153,7 +154,8 @@ bool ReportBuilder::State::has_aside_stage(const RecordView& record) {
   const LayoutStages& known = stages_of(*record.layout);
   const auto any_aside = [&](const std::vector<StageId>& ids, std::span<const double> times) {
     for (std::size_t i = 0; i < ids.size(); ++i)
-      if (ids[i] != kNoStage && stages[ids[i]].kind == StageKind::aside && is_valid(times[i])) return true;
+      if (ids[i] != kNoStage && stages[ids[i]].kind == StageKind::aside && is_valid(times[i]) && times[i] > 0)
+        return true;
     return false;
   };
   return any_aside(known.ids[0], record.stream_ms()) || any_aside(known.ids[1], record.host_ms());
@@ -250,15 +252,18 @@ void ReportBuilder::State::choose_steps(RunReport& report) {
   report.ranks.assign(ranks.begin(), ranks.end());
 
   std::erase_if(steps, [&](const StepFacts& facts) {
-    if (facts.aside)
+    if (facts.aside) {
       left_out.aside.push_back(facts.step);
-    else if (facts.walls.size() != ranks.size())
+      drop_judged(facts.step);
+    } else if (facts.walls.size() != ranks.size()) {
+      // No figure can do without a rank; a verdict can, since it counts what each of the others did.
       left_out.incomplete.push_back(facts.step);
-    else if (!facts.slowest_wall.has_value())
+      if (judged.has_value()) judged->set_partial(facts.step);
+    } else if (!facts.slowest_wall.has_value()) {
       left_out.no_wall.push_back(facts.step);
-    else
+    } else {
       return false;
-    drop_judged(facts.step);
+    }
     return true;
   });
   report.steps = steps.size();

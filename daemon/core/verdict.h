@@ -14,8 +14,8 @@
 namespace laggard::core {
 
 enum class VerdictKind : std::uint8_t {
-  unknown,   ///< nothing to judge by: under two ranks with own times, or under kVerdictSteps steps, or own
-             ///< times that cannot be parts of the step
+  unknown,   ///< nothing to judge by: under two ranks with own times, or under kVerdictSteps steps, own times
+             ///< that cannot be parts of the step, or that are even and contain waiting for all one knows
   balanced,  ///< an even job would gain less than 3 %
   one_rank,  ///< the same rank makes the others wait
   several_ranks,  ///< the same few ranks do, and have nothing in common
@@ -57,8 +57,10 @@ class Placement {
 struct CulpritShare {
   Rank rank = 0;
   std::uint64_t steps = 0;
-  double share = 0;           ///< of the window's steps
-  double mean_excess_ms = 0;  ///< over all steps of the window: own time less the other ranks' median
+  double share = 0;                ///< of the window's steps
+  double mean_excess_ms = 0;       ///< over all steps of the window: own time less the other ranks' median
+  StageId stage = kNoStage;        ///< in which it exceeded them most in these steps
+  std::optional<Step> gone_after;  ///< the last of these steps, when the rank is not there any more
 };
 
 /// The step time if something took as long as it does on the median rank.
@@ -85,6 +87,9 @@ struct Held {
   /// Over the other ranks' median, counting the steps in which a rank exceeds them most in another stage as
   /// 0: it is at least so much.
   double stage_excess_ms = 0;
+  /// Of each rank, when a few that are no group exceed the others in different stages, and `stage` is
+  /// kNoStage; else empty.
+  std::vector<StageId> stages;
   double wall_ms = 0;   ///< the mean step over those steps
   double slowdown = 1;  ///< S over those steps
 
@@ -99,10 +104,13 @@ struct Verdict {
   std::optional<Step> from, to;     ///< first and last step that was judged
   std::uint64_t steps = 0;          ///< judged: own times known, not aside
   std::uint64_t partial_steps = 0;  ///< of these, with a rank missing
+  std::uint64_t odd_steps = 0;      ///< not judged: an own time is more than kOddWalls times the wall
   std::uint32_t ranks = 0;          ///< with own times
-  double wall_ms = 0;               ///< mean over the steps of the slowest rank's wall
-  double max_own_ms = 0;            ///< mean over the steps of the largest own time
-  double mean_own_ms = 0;           ///< mean over the steps of the mean own time of the ranks
+  std::vector<Rank>
+      unjudged;           ///< whose own time is unknown in half of the steps or more, though they have stages
+  double wall_ms = 0;     ///< mean over the steps of the slowest rank's wall
+  double max_own_ms = 0;  ///< mean over the steps of the largest own time
+  double mean_own_ms = 0;  ///< mean over the steps of the mean own time of the ranks
   /// S = T / (T - (max own - mean own)), T the mean wall: what an even job would gain.
   double slowdown = 1;
   double lost_ms = 0;  ///< per step: max own - mean own
@@ -113,6 +121,8 @@ struct Verdict {
   std::vector<WhatIf> what_if;         ///< that would gain kWorthListing of the step, the most first
   double least_sync_ms = kAbsent;  ///< mean over the steps, of the rank that has least; kAbsent without any
   StageId longest_sync = kNoStage;
+  /// Whether any stage is known to contain waiting. If none is, waiting may have been taken for work.
+  bool has_sync() const { return is_valid(least_sync_ms); }
 };
 
 inline constexpr std::size_t kCulpritsListed = 8, kWhatIfListed = 12;
@@ -120,9 +130,16 @@ inline constexpr std::uint64_t kVerdictSteps = 3;
 inline constexpr std::uint64_t kTentativeSteps = 20;
 /// A job whose S is below is balanced.
 inline constexpr double kBalanced = 1.03;
+/// An own time that cannot be: one such step says nothing, and most steps being such is a matter of nesting.
+inline constexpr double kOddWalls = 2;
+/// Where no stage is known as sync and the mean own time is so much of the step, even own times say nothing.
+inline constexpr double kAllOwn = 0.9;
 /// Sync stages can hide a late rank when even the rank that waits least spends so much of the step in them,
 /// or when they differ between the ranks by more than own times account for, kBalanced taken as the measure.
 inline constexpr double kHidingSync = 0.25;
+
+/// "3, 9 and 4 more", with so many of them at most.
+std::string list_of(const std::vector<Rank>& ranks, std::size_t most);
 
 /// The verdict in one sentence.
 std::string sentence_of(const Verdict& verdict, const StageTable& stages, const Placement& placement);

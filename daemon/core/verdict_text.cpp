@@ -1,11 +1,15 @@
 // The verdict in one sentence.
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "daemon/core/verdict.h"
 
 namespace laggard::core {
 namespace {
+
+constexpr std::size_t kRanksListed = 8;
 
 // Whatever the locale says.
 std::string fixed(double value, int digits) {
@@ -22,15 +26,6 @@ std::string duration(double ms) {
   return fixed(ms / 1000, 2) + " s";
 }
 
-std::string list_of(const std::vector<Rank>& ranks) {
-  constexpr std::size_t kListed = 8;
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size() && i < kListed; ++i)
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  if (ranks.size() > kListed) text += " and " + std::to_string(ranks.size() - kListed) + " more";
-  return text;
-}
-
 std::string stage_text(StageId stage, const StageTable& stages) {
   if (stage >= stages.size()) return "its stages";
   const std::string& name = stages[stage].name;
@@ -40,8 +35,8 @@ std::string stage_text(StageId stage, const StageTable& stages) {
 std::string who(const Held& held, const Placement& placement) {
   if (held.group.has_value() && held.group->key == "ranks") return "ranks " + held.group->value;
   if (held.group.has_value())
-    return held.group->key + " " + held.group->value + " (ranks " + list_of(held.ranks) + ")";
-  if (held.ranks.size() > 1) return "ranks " + list_of(held.ranks);
+    return held.group->key + " " + held.group->value + " (ranks " + list_of(held.ranks, kRanksListed) + ")";
+  if (held.ranks.size() > 1) return "ranks " + list_of(held.ranks, kRanksListed);
   const std::string& host = placement.host_of(held.ranks.front());
   return "rank " + std::to_string(held.ranks.front()) + (host.empty() ? "" : " (" + host + ")");
 }
@@ -65,6 +60,9 @@ std::string held_text(const Verdict& verdict, const StageTable& stages, const Pl
   text += ": " + (by_stage ? stage_text(held.stage, stages) : std::string("own time")) + " +" +
           duration(excess) + " of " + duration(held.wall_ms) + " (" + percent(excess / held.wall_ms) + ")";
   if (!by_stage && held.stage != kNoStage) text += ", above all in " + stage_text(held.stage, stages);
+  for (std::size_t i = 0; i < held.stages.size(); ++i)
+    text += (i == 0 ? ", above all rank " : ", rank ") + std::to_string(held.ranks[i]) + " in " +
+            stage_text(held.stages[i], stages);
   return text + "; " + percent(held.share) + " of " + std::to_string(held.steps) + " steps";
 }
 
@@ -107,22 +105,27 @@ const WhatIf* now_and_then(const Verdict& verdict) {
   return is_it ? first : nullptr;
 }
 
-std::string rotating_text(const Verdict& verdict) {
-  if (!verdict.culprits.empty() && verdict.culprits.front().share > 0.5) {
-    const CulpritShare& first = verdict.culprits.front();
-    return "nobody is named: rank " + std::to_string(first.rank) + " is the slowest in " +
-           percent(first.share) +
-           " of the steps, but is not slower than the others by more than they vary; uneven ranks cost " +
-           cost_text(verdict);
-  }
+std::string rotating_text(const Verdict& verdict, const StageTable& stages) {
   if (verdict.culprits.empty())
     return "no rank stands out: in no step is one clearly slower than the usual rank, yet uneven ranks "
            "cost " +
            cost_text(verdict);
-  if (const WhatIf* rank = now_and_then(verdict))
-    return "no rank holds all steps back; rank " + std::to_string(rank->rank) +
-           " does now and then, which costs " + duration(verdict.wall_ms - rank->wall_ms) + " a step, of " +
-           cost_text(verdict) + " that uneven ranks do";
+  const CulpritShare& first = verdict.culprits.front();
+  const std::string rank = "rank " + std::to_string(first.rank),
+                    cost = "; uneven ranks cost " + cost_text(verdict);
+  if (first.share > 0.5 && first.gone_after.has_value())
+    return "nobody is named: " + rank + ", the slowest in " + percent(first.share) +
+           " of the steps, is gone since step " + std::to_string(*first.gone_after) + cost;
+  if (first.share > 0.5)
+    return "nobody is named: " + rank + " is the slowest in " + percent(first.share) +
+           " of the steps, but that is too little or too unsteady to be sure" + cost;
+  if (const WhatIf* what = now_and_then(verdict)) {
+    const auto culprit = std::ranges::find(verdict.culprits, what->rank, &CulpritShare::rank);
+    return "no rank holds all steps back; rank " + std::to_string(what->rank) + " does in " +
+           std::to_string(culprit->steps) + " of " + std::to_string(verdict.steps) + ", above all in " +
+           stage_text(culprit->stage, stages) + ", which costs " + duration(verdict.wall_ms - what->wall_ms) +
+           " a step" + cost;
+  }
   return "no rank stands out: the slowest changes from step to step and costs " + cost_text(verdict);
 }
 
@@ -135,12 +138,28 @@ std::string counted_twice_text(const Verdict& verdict) {
 
 std::string no_verdict_text(const Verdict& verdict) {
   if (verdict.ranks < 2) return "no verdict yet: no step with own times of two ranks";
-  if (verdict.steps >= kVerdictSteps) return "no verdict: " + counted_twice_text(verdict);
+  if (verdict.steps >= kVerdictSteps && !std::isfinite(verdict.wall_ms))
+    return "no verdict: the wall times are too large to add up";
+  if (verdict.steps >= kVerdictSteps && !(verdict.wall_ms > 0))
+    return "no verdict: by their wall times the steps take no time";
+  if (verdict.steps >= kVerdictSteps && !(verdict.lost_ms < verdict.wall_ms))
+    return "no verdict: " + counted_twice_text(verdict);
+  if (verdict.steps >= kVerdictSteps)
+    return "no verdict: own times are even, but no stage is known to contain waiting, so whoever waits looks "
+           "as busy as whoever is waited for (stage_kinds or a profile say which stages are sync)";
   return "no verdict yet: " + std::to_string(verdict.steps) + " of " + std::to_string(kVerdictSteps) +
          " steps";
 }
 
 }  // namespace
+
+std::string list_of(const std::vector<Rank>& ranks, std::size_t most) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size() && i < most; ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  if (ranks.size() > most) text += " and " + std::to_string(ranks.size() - most) + " more";
+  return text;
+}
 
 std::string sentence_of(const Verdict& verdict, const StageTable& stages, const Placement& placement) {
   std::string text;
@@ -151,7 +170,7 @@ std::string sentence_of(const Verdict& verdict, const StageTable& stages, const 
       text = "balanced: uneven ranks cost " + cost_text(verdict);
       break;
     case VerdictKind::rotating:
-      text = rotating_text(verdict) + sync_note(verdict, stages);
+      text = rotating_text(verdict, stages) + sync_note(verdict, stages);
       break;
     case VerdictKind::inside_sync:
       text = hidden_text(verdict, stages);
@@ -162,6 +181,14 @@ std::string sentence_of(const Verdict& verdict, const StageTable& stages, const 
       text = held_text(verdict, stages, placement);
       break;
   }
+  if (!verdict.has_sync() && verdict.kind != VerdictKind::inside_sync)
+    text += "; no stage is known to contain waiting (kind sync), so waiting may have been taken for work";
+  if (!verdict.unjudged.empty())
+    text += "; not judged: " + std::string(verdict.unjudged.size() == 1 ? "rank " : "ranks ") +
+            list_of(verdict.unjudged, kRanksListed) + ", of whose stages a time is missing or cannot be used";
+  if (verdict.odd_steps > 0)
+    text += "; left out: " + std::to_string(verdict.odd_steps) +
+            (verdict.odd_steps == 1 ? " step" : " steps") + " with own times of more than twice the step";
   if (verdict.counted_twice) text += "; beware: " + counted_twice_text(verdict);
   const std::uint64_t steps = verdict.held.has_value() ? verdict.held->present : verdict.steps;
   if (verdict.tentative) text += " (tentative: " + std::to_string(steps) + " steps)";

@@ -57,6 +57,7 @@ void VerdictWindow::put(const StepOwn& step) {
       .middle = Middle(values)};
   for (auto it = own->own_ms.begin(); it != own->own_ms.end(); ++it)
     if (it != largest) row.second_own_ms = std::max<double>(row.second_own_ms, *it);
+  row.odd = row.max_own_ms > kOddWalls * row.wall_ms;
   const bool is_newest = rows_.empty() || step.step > rows_.rbegin()->first;
   if (!is_newest) drop(step.step);
   cells_ += own->ranks.size();
@@ -80,6 +81,10 @@ void VerdictWindow::drop(Step step) {
   stale_ = true;
 }
 
+void VerdictWindow::set_partial(Step step) {
+  if (const auto at = rows_.find(step); at != rows_.end()) at->second.partial = true;
+}
+
 void VerdictWindow::trim() {
   while (size_.kept != 0 && rows_.size() > std::max(size_.kept, size_.judged)) forget_first();
   while (size_.cells != 0 && cells_ > size_.cells && rows_.size() > kTentativeSteps) forget_first();
@@ -97,7 +102,21 @@ OwnRows::const_iterator VerdictWindow::judged_begin() const {
   return std::prev(rows_.end(), static_cast<std::ptrdiff_t>(size_.judged));
 }
 
+VerdictWindow VerdictWindow::without_odd() const {
+  VerdictWindow rest = *this;
+  std::erase_if(rest.rows_, [](const auto& row) { return row.second.odd; });
+  rest.stale_ = true;
+  return rest;
+}
+
 Verdict VerdictWindow::judge(const Placement& placement) const {
+  const auto begin = judged_begin();
+  const auto odd = std::count_if(begin, rows_.end(), [](const auto& row) { return row.second.odd; });
+  if (odd > 0 && 2 * odd < std::distance(begin, rows_.end())) {
+    Verdict verdict = without_odd().judge(placement);
+    verdict.odd_steps = static_cast<std::uint64_t>(odd);
+    return verdict;
+  }
   if (stale_) rebuild();
   return core::judge(rows_, judged_begin(), size_.recent, sums_, placement);
 }

@@ -30,6 +30,7 @@ struct OwnRow {
   double max_own_ms = 0, mean_own_ms = 0, min_own_ms = 0;
   Rank max_rank = 0;         ///< the lowest on a tie
   double second_own_ms = 0;  ///< the largest of the other ranks
+  bool odd = false;          ///< an own time is more than kOddWalls times the wall
   Middle middle;             ///< of the own times
 
   /// Of own->ranks[i], over the median of the others.
@@ -60,8 +61,10 @@ class VerdictWindow {
  public:
   struct Size {
     std::size_t judged = 0;  ///< the newest steps, which the verdict is over; 0: all
-    std::size_t recent = 0;  ///< of these the newest, of which those who are slow now are looked for first
-    std::size_t kept = 0;    ///< more of them, in which the step since when is looked for; 0: all
+    /// Of these the newest, of which those who are slow now are looked for first; then four times as many,
+    /// and so on. 0: they are not.
+    std::size_t recent = 0;
+    std::size_t kept = 0;  ///< more of them, in which the step since when is looked for; 0: all
     /// Ranks x steps that may be kept beyond kTentativeSteps steps, which are always kept; 0: any number.
     std::size_t cells = 0;
   };
@@ -71,6 +74,8 @@ class VerdictWindow {
   /// whose own times are known, is not taken.
   void put(const StepOwn& step);
   void drop(Step step);
+  /// Ranks are missing in a step that was taken.
+  void set_partial(Step step);
   std::size_t size() const { return rows_.size(); }
   std::optional<Step> newest() const {
     return rows_.empty() ? std::nullopt : std::optional(rows_.rbegin()->first);
@@ -90,6 +95,7 @@ class VerdictWindow {
   OwnRows::const_iterator judged_begin() const;
   void add(const OwnRow& row, double sign) const;
   void rebuild() const;
+  VerdictWindow without_odd() const;
   void trim();
   void forget_first();
 

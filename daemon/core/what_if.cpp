@@ -67,6 +67,8 @@ std::vector<WhatIf> what_if(const OwnRows& rows, OwnRows::const_iterator begin, 
       if (group.ranks.size() < verdict.ranks && std::ranges::includes(group.ranks, held.ranks))
         list.add_group(group);
     if (held.group.has_value() && held.group->key == "ranks") list.add_group(*held.group);
+    if (!held.group.has_value() && held.ranks.size() > 1)
+      list.add_group({"ranks", list_of(held.ranks, kCulpritsListed), held.ranks});
   }
   return list.take();
 }

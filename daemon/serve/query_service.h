@@ -52,6 +52,7 @@ struct StepsAsked {
 struct ReportAsked {
   std::vector<std::string> runs;  ///< "name" or "name@attempt"
   core::Window window;
+  bool window_only = false;  ///< steps outside the window need not be read, and are in no figure
   Profile profile;
 };
 

@@ -122,8 +122,12 @@ void check_number(std::size_t runs, const std::string& what) {
 }  // namespace
 
 ReportAsked parse_report_body(std::string_view body) {
-  const Body json = object_of(body, {"runs", "from", "to", "profile"});
+  const Body json = object_of(body, {"runs", "from", "to", "window_only", "profile"});
   ReportAsked asked{.runs = texts(json, "runs"), .window = window_in(json), .profile = {}};
+  if (const Body* only = find(json, "window_only")) {
+    if (!only->is_boolean()) throw bad("window_only must be true or false");
+    asked.window_only = only->get<bool>();
+  }
   if (asked.runs.empty()) throw bad("runs must name at least one run");
   check_number(asked.runs.size(), "a report");
   if (const Body* profile = find(json, "profile")) asked.profile = profile_of(*profile);

@@ -26,6 +26,13 @@ core::ReportBuilder::RunFacts facts_of(const std::string& run, const core::Attem
   return facts;
 }
 
+// Takes away what cannot be known when only the steps of the window were read.
+void forget_outside(Json& report, const core::Window& window) {
+  for (const char* figure : {"all_steps_mean_s", "all_steps_median_s"}) report[figure] = nullptr;
+  if (window.from.has_value()) report["left_out"]["before"] = nullptr;
+  if (window.to.has_value()) report["left_out"]["after"] = nullptr;
+}
+
 }  // namespace
 
 AttemptAsked QueryService::parse_run(const std::string& text) const {
@@ -92,12 +99,17 @@ Json QueryService::stages(const AttemptAsked& asked, const core::Window& window,
 }
 
 Json QueryService::report(const ReportAsked& asked, History& history, core::UnixMs until) const {
-  const ReportPart part{.read = {}, .window = asked.window, .until = until};
+  const bool whole = !asked.window_only || (!asked.window.from.has_value() && !asked.window.to.has_value());
+  const ReportPart part{
+      .read = whole ? core::Window{} : asked.window, .window = asked.window, .until = until};
   std::vector<core::RunReport> reports;
   for (const std::string& run : asked.runs)
     reports.push_back(report_of(parse_run(run), part, asked.profile, history));
   Json runs = Json::array();
-  for (const core::RunReport& report : reports) runs.push_back(to_json(report));
+  for (const core::RunReport& report : reports) {
+    runs.push_back(to_json(report));
+    if (!whole) forget_outside(runs.back(), asked.window);
+  }
   return {{"match", to_json(core::match_runs(reports, asked.profile))},
           {"runs", std::move(runs)},
           {"notes", reading_notes()}};

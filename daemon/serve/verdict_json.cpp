@@ -6,8 +6,12 @@
 namespace laggard::serve {
 namespace {
 
-// How many of the ranks held guilty are listed; all are counted.
-constexpr std::size_t kHeldListed = 64;
+constexpr std::size_t kRanksListed = 64;
+
+std::vector<Rank> listed(const std::vector<Rank>& ranks) {
+  const std::size_t most = std::min(ranks.size(), kRanksListed);
+  return {ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(most)};
+}
 
 Json name_json(core::StageId stage, const core::StageTable& stages) {
   return stage < stages.size() ? Json(stages[stage].name) : Json(nullptr);
@@ -16,22 +20,24 @@ Json name_json(core::StageId stage, const core::StageTable& stages) {
 Json group_json(const std::string& key, const std::string& value) { return {{"key", key}, {"value", value}}; }
 
 Json held_json(const core::Held& held, const core::StageTable& stages) {
-  const std::size_t listed = std::min(held.ranks.size(), kHeldListed);
   const bool by_stage = held.stage < stages.size();
-  return {
-      {"ranks", std::vector(held.ranks.begin(), held.ranks.begin() + static_cast<std::ptrdiff_t>(listed))},
-      {"rank_count", held.ranks.size()},
-      {"group", held.group.has_value() ? group_json(held.group->key, held.group->value) : Json(nullptr)},
-      {"since", optional_json(held.since)},
-      {"until", optional_json(held.until)},
-      {"steps", held.steps},
-      {"share", figure(held.share)},
-      {"excess_ms", figure(held.excess_ms)},
-      {"stage", name_json(held.stage, stages)},
-      {"stage_exclusive", by_stage && stages.has_children(held.stage)},
-      {"stage_excess_ms", by_stage ? figure(held.stage_excess_ms) : Json(nullptr)},
-      {"wall_ms", figure(held.wall_ms)},
-      {"slowdown", figure(held.slowdown)}};
+  Json by_rank = Json::array();
+  for (std::size_t i = 0; i < held.stages.size(); ++i)
+    by_rank.push_back({{"rank", held.ranks[i]}, {"stage", name_json(held.stages[i], stages)}});
+  return {{"ranks", listed(held.ranks)},
+          {"rank_count", held.ranks.size()},
+          {"group", held.group.has_value() ? group_json(held.group->key, held.group->value) : Json(nullptr)},
+          {"since", optional_json(held.since)},
+          {"until", optional_json(held.until)},
+          {"steps", held.steps},
+          {"share", figure(held.share)},
+          {"excess_ms", figure(held.excess_ms)},
+          {"stage", name_json(held.stage, stages)},
+          {"stage_exclusive", by_stage && stages.has_children(held.stage)},
+          {"stage_excess_ms", by_stage ? figure(held.stage_excess_ms) : Json(nullptr)},
+          {"stages", std::move(by_rank)},
+          {"wall_ms", figure(held.wall_ms)},
+          {"slowdown", figure(held.slowdown)}};
 }
 
 Json what_if_json(const core::WhatIf& what, double wall_ms, const core::StageTable& stages) {
@@ -56,7 +62,9 @@ Json to_json(const core::VerdictView& view, const core::StageTable& stages) {
     culprits.push_back({{"rank", culprit.rank},
                         {"steps", culprit.steps},
                         {"share", figure(culprit.share)},
-                        {"mean_excess_ms", figure(culprit.mean_excess_ms)}});
+                        {"mean_excess_ms", figure(culprit.mean_excess_ms)},
+                        {"stage", name_json(culprit.stage, stages)},
+                        {"gone_after", optional_json(culprit.gone_after)}});
   Json what_if = Json::array();
   for (const core::WhatIf& what : verdict.what_if)
     what_if.push_back(what_if_json(what, verdict.wall_ms, stages));
@@ -67,7 +75,10 @@ Json to_json(const core::VerdictView& view, const core::StageTable& stages) {
           {"to", optional_json(verdict.to)},
           {"steps", verdict.steps},
           {"partial_steps", verdict.partial_steps},
+          {"odd_steps", verdict.odd_steps},
           {"ranks", verdict.ranks},
+          {"unjudged", listed(verdict.unjudged)},
+          {"has_sync", verdict.has_sync()},
           {"wall_ms", figure_known(verdict.wall_ms)},
           {"max_own_ms", figure_known(verdict.max_own_ms)},
           {"mean_own_ms", figure_known(verdict.mean_own_ms)},

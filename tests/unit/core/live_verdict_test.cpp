@@ -23,7 +23,7 @@ class LiveVerdictOf : public ::testing::Test {
     for (std::size_t i = 0; i < forward.size(); ++i)
       records.push_back({.rank = static_cast<Rank>(i),
                          .step = number,
-                         .wall_ms = *std::ranges::max_element(forward) + 10,
+                         .wall_ms = *std::ranges::max_element(forward) + 20,
                          .stream = {{"forward", forward[i]}}});
     StepView made{.breakdown = break_down(step_of(records, layouts), layouts, stages)};
     made.breakdown.aside = aside;

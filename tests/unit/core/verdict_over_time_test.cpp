@@ -153,8 +153,10 @@ TEST_F(OverTime, NowAndThenIsSaid) {
   const Verdict verdict =
       after(200, [](Rank rank, Step step) { return rank == 0 && step % 5 == 0 ? 150.0 : 100.0; });
   EXPECT_EQ(verdict.kind, VerdictKind::rotating);
-  EXPECT_THAT(sentence(verdict),
-              HasSubstr("no rank holds all steps back; rank 0 does now and then, which costs 9."));
+  EXPECT_THAT(
+      sentence(verdict),
+      HasSubstr(
+          "no rank holds all steps back; rank 0 does in 29 of 100, above all in forward, which costs 9."));
 }
 
 }  // namespace

@@ -447,16 +447,17 @@ TEST_F(VerdictOf, SkewInsideOfSyncIsNobodysThoughOwnTimesVary) {
 
 // Rank 1 exceeds the others by 10 in forward and by 9 to 11 in backward: neither explains the 20 alone.
 TEST_F(VerdictOf, AnExcessInTwoStagesIsOwnTime) {
-  for (const char* name : {"forward", "backward"}) stages.intern(name);
+  for (const char* name : {"forward", "backward", "all_reduce"}) stages.intern(name);
   for (Step number = 1; number <= 40; ++number) {
     const double backward = number % 2 == 0 ? 59.9 : 60.2;
     std::vector<TestRecord> records;
     for (Rank rank = 0; rank < 3; ++rank)
-      records.push_back(
-          {.rank = rank,
-           .step = number,
-           .wall_ms = 120,
-           .stream = {{"forward", rank == 1 ? 60 : 50.0}, {"backward", rank == 1 ? backward : 50}}});
+      records.push_back({.rank = rank,
+                         .step = number,
+                         .wall_ms = 120,
+                         .stream = {{"forward", rank == 1 ? 60 : 50.0},
+                                    {"backward", rank == 1 ? backward : 50},
+                                    {"all_reduce", rank == 1 ? 0 : 20.0}}});
     window.put(own_of(break_down(step_of(records, layouts), layouts, stages)));
   }
   const Verdict verdict = judge();

@@ -1,0 +1,238 @@
+// What a verdict must not be misled by: stages of which nothing is known, values that are missing, steps that
+// cannot be, ranks that take turns.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "daemon/core/breakdown.h"
+#include "daemon/core/verdict_window.h"
+#include "tests/support/records.h"
+
+namespace laggard::core {
+namespace {
+
+using test::step_of;
+using test::TestRecord;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr VerdictWindow::Size kLive{.judged = 100, .recent = 30, .kept = 1000};
+constexpr VerdictWindow::Size kWhole{.judged = 0, .recent = 30, .kept = 0};
+
+class VerdictLimits : public ::testing::Test {
+ protected:
+  using Stages = std::vector<std::pair<std::string, double>>;
+  void put(Step number, const std::vector<Stages>& ranks, double wall) {
+    std::vector<TestRecord> records;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      for (const auto& [name, time] : ranks[i]) stages.intern(name);
+      records.push_back({.rank = static_cast<Rank>(i), .step = number, .wall_ms = wall, .stream = ranks[i]});
+    }
+    window.put(own_of(break_down(step_of(records, layouts), layouts, stages)));
+  }
+  /// Steps in which ranks compute so long, in `forward`, with 1 ms of noise, and wait in `wait`.
+  void run(Step last, Rank ranks, const std::function<double(Rank, Step)>& own,
+           const std::string& wait = "all_reduce") {
+    for (Step number = 1; number <= last; ++number) {
+      std::vector<double> compute;
+      for (Rank rank = 0; rank < ranks; ++rank) compute.push_back(own(rank, number) + normal_(random_));
+      const double wall = *std::ranges::max_element(compute) + 10;
+      std::vector<Stages> records;
+      for (const double ms : compute) records.push_back({{"forward", ms}, {wait, wall - ms}});
+      put(number, records, wall);
+    }
+  }
+  Verdict judge() const { return window.judge(placement); }
+  std::string sentence() const { return sentence_of(judge(), stages, placement); }
+
+  LayoutTable layouts;
+  StageTable stages;
+  Placement placement;
+  VerdictWindow window{kLive};
+
+ private:
+  std::mt19937 random_{11};
+  std::normal_distribution<double> normal_{0, 1};
+};
+
+// Rank 3 is slow, but as far as anybody knows backward is work like forward, and takes what forward leaves.
+TEST_F(VerdictLimits, WithoutAStageThatWaitsEvenIsNotBalanced) {
+  run(
+      50, 8, [](Rank rank, Step) { return rank == 3 ? 150.0 : 100.0; }, "backward");
+  EXPECT_EQ(judge().kind, VerdictKind::unknown);
+  EXPECT_THAT(sentence(),
+              HasSubstr("no verdict: own times are even, but no stage is known to contain waiting"));
+}
+
+TEST_F(VerdictLimits, WithoutAStageThatWaitsTheSentenceSaysSo) {
+  for (Step number = 1; number <= 30; ++number) {
+    std::vector<Stages> ranks(8, Stages{{"forward", 100}});
+    ranks[3].front().second = 150;
+    put(number, ranks, 160);
+  }
+  EXPECT_EQ(judge().kind, VerdictKind::one_rank);
+  EXPECT_THAT(sentence(), HasSubstr("rank 3 holds every step back: forward +50 ms"));
+  EXPECT_THAT(sentence(), HasSubstr("no stage is known to contain waiting"));
+  EXPECT_FALSE(judge().has_sync());
+}
+
+TEST_F(VerdictLimits, WhatASyncStageTookIsNotNeeded) {
+  for (Step number = 1; number <= 30; ++number) {
+    std::vector<Stages> ranks(8, Stages{{"forward", 100}, {"all_reduce", 60}});
+    ranks[3] = {{"forward", 150}, {"all_reduce", kNull}};
+    put(number, ranks, 160);
+  }
+  ASSERT_TRUE(judge().held.has_value()) << sentence();
+  EXPECT_THAT(judge().held->ranks, ElementsAre(3));
+  EXPECT_THAT(judge().unjudged, IsEmpty());
+}
+
+TEST_F(VerdictLimits, ARankThatCannotBeJudgedIsSaid) {
+  for (Step number = 1; number <= 30; ++number) {
+    std::vector<Stages> ranks(8, Stages{{"forward", 100}, {"optimizer", 5}, {"all_reduce", 30}});
+    ranks[3] = {{"forward", 120}, {"optimizer", kNull}, {"all_reduce", 10}};
+    put(number, ranks, 135);
+  }
+  EXPECT_EQ(judge().kind, VerdictKind::balanced);
+  EXPECT_THAT(judge().unjudged, ElementsAre(3));
+  EXPECT_THAT(sentence(),
+              HasSubstr("not judged: rank 3, of whose stages a time is missing or cannot be used"));
+}
+
+// A sync stage inside of another has to be taken off it.
+TEST_F(VerdictLimits, ASyncStageInsideAnotherIsNeeded) {
+  const StageId inner = stages.intern("all_reduce"), outer = stages.intern("backward");
+  ASSERT_TRUE(stages.set_parent(inner, outer, Knowledge::records));
+  for (Step number = 1; number <= 30; ++number) {
+    std::vector<Stages> ranks(8, Stages{{"backward", 100}, {"all_reduce", 60}});
+    ranks[3] = {{"backward", 150}, {"all_reduce", kNull}};
+    put(number, ranks, 160);
+  }
+  EXPECT_THAT(judge().unjudged, ElementsAre(3));
+}
+
+TEST_F(VerdictLimits, AnEarlierEpisodeHidesNobodyInALongWindow) {
+  window = VerdictWindow(kWhole);
+  run(600, 8, [](Rank rank, Step step) {
+    return rank == 3 && ((step > 100 && step <= 200) || step > 400) ? 150.0 : 100.0;
+  });
+  ASSERT_TRUE(judge().held.has_value()) << sentence();
+  EXPECT_THAT(judge().held->ranks, ElementsAre(3));
+  EXPECT_NEAR(static_cast<double>(judge().held->since.value_or(0)), 401, 2);
+}
+
+TEST_F(VerdictLimits, AnEpisodeLongAgoHasBothEnds) {
+  window = VerdictWindow(kWhole);
+  run(1200, 8, [](Rank rank, Step step) { return rank == 3 && step > 300 && step <= 500 ? 150.0 : 100.0; });
+  ASSERT_TRUE(judge().held.has_value()) << sentence();
+  EXPECT_NEAR(static_cast<double>(judge().held->since.value_or(0)), 301, 2);
+  EXPECT_NEAR(static_cast<double>(judge().held->until.value_or(0)), 501, 2);
+  EXPECT_NEAR(judge().held->excess_ms, 50, 2) << sentence();
+}
+
+// One is slow in every step, the other, more, in two steps of five: both make the others wait.
+TEST_F(VerdictLimits, RanksThatTakeTurnsAsTheSlowestAreNamed) {
+  for (const VerdictWindow::Size size : {kLive, kWhole}) {
+    window = VerdictWindow(size);
+    run(110, 16, [](Rank rank, Step step) {
+      return rank == 3 ? 125.0 : rank == 6 && step % 5 < 2 ? 180.0 : 100.0;
+    });
+    ASSERT_TRUE(judge().held.has_value()) << sentence();
+    EXPECT_THAT(judge().held->ranks, ::testing::AnyOf(ElementsAre(3), ElementsAre(3, 6)));
+  }
+}
+
+TEST_F(VerdictLimits, AStageThatOnlyTheSlowHaveIsTheReason) {
+  for (Step number = 1; number <= 30; ++number) {
+    std::vector<Stages> ranks(8, Stages{{"compute", 300}, {"all_reduce", 110}});
+    ranks[3] = ranks[7] = {{"compute", 300}, {"loss", 100}, {"all_reduce", 10}};
+    put(number, ranks, 410);
+  }
+  ASSERT_TRUE(judge().held.has_value());
+  EXPECT_EQ(judge().held->stage, stages.find("loss"));
+  EXPECT_DOUBLE_EQ(judge().held->stage_excess_ms, 100);
+  ASSERT_FALSE(judge().what_if.empty());
+  const auto& what_if = judge().what_if;
+  const auto loss = std::ranges::find_if(what_if, [&](const WhatIf& what) {
+    return what.of == WhatIf::Of::stage && what.stage == stages.find("loss");
+  });
+  ASSERT_NE(loss, what_if.end());
+  EXPECT_NEAR(loss->wall_ms, 310, 1e-3);
+}
+
+TEST_F(VerdictLimits, RanksThatAreSlowInDifferentStagesAreToldSo) {
+  for (Step number = 1; number <= 30; ++number) {
+    std::vector<Stages> ranks(16, Stages{{"forward", 300}, {"loss", 300}, {"all_reduce", 110}});
+    ranks[3] = {{"forward", 400}, {"loss", 300}, {"all_reduce", 10}};
+    ranks[9] = {{"forward", 300}, {"loss", 400}, {"all_reduce", 10}};
+    put(number, ranks, 710);
+  }
+  EXPECT_THAT(sentence(),
+              HasSubstr("ranks 3, 9 hold every step back: own time +100 ms of 710 ms (14 %), above all rank "
+                        "3 in forward, rank 9 in loss"));
+  EXPECT_EQ(judge().held->stage, kNoStage);
+  EXPECT_NEAR(judge().what_if.front().wall_ms, 610, 1e-3) << "without both";
+}
+
+TEST_F(VerdictLimits, OneStepThatCannotBeIsLeftOut) {
+  run(50, 8, [](Rank rank, Step) { return rank == 3 ? 130.0 : 100.0; });
+  std::vector<Stages> ranks(8, Stages{{"forward", 100}, {"all_reduce", 10}});
+  ranks[0].front().second = 300'000;
+  put(51, ranks, 110);
+  ASSERT_TRUE(judge().held.has_value()) << sentence();
+  EXPECT_THAT(judge().held->ranks, ElementsAre(3));
+  EXPECT_EQ(judge().odd_steps, 1U);
+  EXPECT_EQ(judge().steps, 50U);
+  EXPECT_FALSE(judge().counted_twice);
+  EXPECT_THAT(sentence(), HasSubstr("left out: 1 step with own times of more than twice the step"));
+}
+
+TEST_F(VerdictLimits, WhoIsGoneIsSaidToBeGone) {
+  run(105, 8, [](Rank rank, Step) { return rank == 7 ? 150.0 : 100.0; });
+  for (Step number = 106; number <= 110; ++number)
+    put(number, std::vector<Stages>(7, Stages{{"forward", 100}, {"all_reduce", 10}}), 110);
+  EXPECT_FALSE(judge().held.has_value());
+  EXPECT_THAT(sentence(), HasSubstr("rank 7, the slowest in 95 % of the steps, is gone since step 105"));
+}
+
+TEST_F(VerdictLimits, NowAndThenIsSaidWithHowOftenAndWhere) {
+  for (Step number = 1; number <= 100; ++number) {
+    std::vector<Stages> ranks(8, Stages{{"forward", 100}, {"all_reduce", 10}});
+    if (number % 10 == 0) ranks[0].push_back({"save", 800});
+    put(number, ranks, number % 10 == 0 ? 910 : 110);
+  }
+  EXPECT_THAT(sentence(),
+              HasSubstr("rank 0 does in 10 of 100, above all in save, which costs 80 ms a step; uneven "
+                        "ranks cost 70 ms"));
+}
+
+TEST_F(VerdictLimits, WallsThatAreNoTimesAreNoVerdict) {
+  for (const double wall : {0.0, -0.0, 1e308}) {
+    window = VerdictWindow(kLive);
+    for (Step number = 1; number <= 30; ++number)
+      put(number, std::vector<Stages>(4, Stages{{"forward", 0}, {"all_reduce", 0}}), wall);
+    EXPECT_EQ(judge().kind, VerdictKind::unknown) << wall;
+    EXPECT_THAT(sentence(), Not(HasSubstr("contain others")));
+  }
+}
+
+// Scripts write every stage in every step.
+TEST_F(VerdictLimits, ACheckpointThatTookNoTimeWasNone) {
+  const auto step_with = [&](double checkpoint) {
+    std::vector<TestRecord> records;
+    for (const char* name : {"forward", "checkpoint"}) stages.intern(name);
+    for (const Rank rank : {0U, 1U})
+      records.push_back(
+          {.rank = rank, .step = 1, .wall_ms = 100, .stream = {{"forward", 90}, {"checkpoint", checkpoint}}});
+    return break_down(step_of(records, layouts), layouts, stages);
+  };
+  EXPECT_FALSE(step_with(0).aside);
+  EXPECT_TRUE(step_with(5).aside);
+}
+
+}  // namespace
+}  // namespace laggard::core
