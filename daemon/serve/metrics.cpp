@@ -2,6 +2,7 @@
 
 #include <map>
 #include <unordered_set>
+#include <vector>
 
 #include "daemon/base/limits.h"
 #include "daemon/base/value.h"
@@ -13,6 +14,10 @@ namespace laggard::serve {
 namespace {
 
 using Family = MetricsText::Family;
+
+/// For how long a run that is lost has series, from then on. The alert on a dead job must outlast a night;
+/// one whose job is over without an `end` must not stay for ever.
+constexpr core::UnixMs kLostSeriesMs = core::UnixMs{24} * 60 * 60'000;
 
 double seconds(double ms) { return ms / 1000; }
 double seconds(core::UnixMs ms) { return static_cast<double>(ms) / 1000; }
@@ -80,6 +85,21 @@ struct RankFamilies {
 
 /// What the page has still room for; what it has not is counted.
 struct Room {
+  explicit Room(Counters& all_counters) : counters(all_counters) {}
+  /// False when there is none for the series of this run.
+  bool take(const std::string& run) {
+    if (!is_label_text(run)) {
+      ++counters.series_dropped_names;
+      return false;
+    }
+    if (runs == 0) {
+      ++counters.series_dropped_runs;
+      return false;
+    }
+    --runs;
+    return true;
+  }
+
   Counters& counters;
   std::size_t runs = limits::kMaxMetricRuns;
   std::size_t stages = limits::kMaxMetricStagesOfAllRuns;
@@ -167,6 +187,14 @@ void add_delivery(RunFamilies& families, std::string_view run, const core::Attem
   families.clashes.add({{"run", run}}, attempt.clashes.size());
 }
 
+/// What the alerts on a dead job need, of a lost run too.
+void add_state(RunFamilies& families, std::string_view run, core::RunState run_state,
+               const RankCounts& ranks) {
+  for (const core::RunState state : {core::RunState::running, core::RunState::stalled, core::RunState::lost})
+    families.state.add({{"run", run}, {"state", core::name_of(state)}}, run_state == state ? 1U : 0U);
+  families.silent.add({{"run", run}}, ranks.silent);
+}
+
 void add_run(RunFamilies& families, std::string_view run, core::RunState run_state, const AttemptNow& at,
              Room& room) {
   const core::AttemptView& attempt = at.attempt;
@@ -174,16 +202,14 @@ void add_run(RunFamilies& families, std::string_view run, core::RunState run_sta
                      {"attempt", std::to_string(attempt.attempt)},
                      {"world_size", attempt.world_size != 0 ? std::to_string(attempt.world_size) : ""}},
                     1U);
-  for (const core::RunState state : {core::RunState::running, core::RunState::stalled})
-    families.state.add({{"run", run}, {"state", core::name_of(state)}}, run_state == state ? 1U : 0U);
+  const RankCounts ranks = count_ranks(at);
+  add_state(families, run, run_state, ranks);
   add_settled(families, run, attempt, room);
   add_verdict(families, run, attempt, room);
   if (attempt.newest_step.has_value()) families.last_step.add({{"run", run}}, *attempt.newest_step);
   if (attempt.last_received != 0) families.last_record.add({{"run", run}}, seconds(attempt.last_received));
-  const RankCounts ranks = count_ranks(at);
   families.expected.add({{"run", run}}, attempt.expected);
   families.reporting.add({{"run", run}}, ranks.reporting);
-  families.silent.add({{"run", run}}, ranks.silent);
   for (const core::StepState state : {core::StepState::open, core::StepState::complete,
                                       core::StepState::partial, core::StepState::late_completed}) {
     const auto it = attempt.steps_by_state.find(state);
@@ -278,22 +304,29 @@ std::string metrics_page(const QueryService& service, Counters& counters, bool r
   Family& runs = page.gauge("laggard_runs", "Runs by state.");
   RunFamilies run_families(page);
   RankFamilies rank_families(page);
-  Room room{counters};
+  Room room(counters);
+  std::vector<const core::RunView*> lost;
   for (const auto& run : snapshot->runs) {
     if (run->newest == nullptr) continue;
     const core::RunState state = core::state_at(*run->newest, run->closed, moment.heard_until);
     ++by_state[state];
-    if (run->closed || state == core::RunState::ended || state == core::RunState::lost) continue;
-    if (!is_label_text(run->name)) {
-      ++counters.series_dropped_names;
-    } else if (room.runs == 0) {
-      ++counters.series_dropped_runs;
-    } else {
-      --room.runs;
-      const AttemptNow at = attempt_now(*run, *run->newest, moment);
-      add_run(run_families, run->name, state, at, room);
-      if (ranks) add_ranks(rank_families, run->name, at, room);
+    if (run->closed || state == core::RunState::ended) continue;
+    if (state == core::RunState::lost) {
+      lost.push_back(run.get());
+      continue;
     }
+    if (!room.take(run->name)) continue;
+    const AttemptNow at = attempt_now(*run, *run->newest, moment);
+    add_run(run_families, run->name, state, at, room);
+    if (ranks) add_ranks(rank_families, run->name, at, room);
+  }
+  // After the others: a run that goes on must not lose its room to one that is lost.
+  for (const core::RunView* run : lost) {
+    const core::AttemptView& newest = *run->newest;
+    if (moment.heard_until - newest.last_received > newest.lost_after_ms + kLostSeriesMs) continue;
+    if (room.take(run->name))
+      add_state(run_families, run->name, core::RunState::lost,
+                count_ranks(attempt_now(*run, newest, moment)));
   }
   for (const core::RunState state :
        {core::RunState::running, core::RunState::stalled, core::RunState::lost, core::RunState::ended})

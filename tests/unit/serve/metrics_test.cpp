@@ -136,6 +136,7 @@ TEST_F(MetricsTest, ARunsFiguresAreInBaseUnits) {
   EXPECT_EQ(all.at({"laggard_steps", with({{"state", "open"}})}), 1);
   EXPECT_EQ(all.at({"laggard_run_state", with({{"state", "running"}})}), 1);
   EXPECT_EQ(all.at({"laggard_run_state", with({{"state", "stalled"}})}), 0);
+  EXPECT_EQ(all.at({"laggard_run_state", with({{"state", "lost"}})}), 0);
   EXPECT_EQ(all.at({"laggard_run_info", with({{"attempt", "2"}, {"world_size", "4"}})}), 1);
   EXPECT_EQ(all.at({"laggard_ingest_events_total", {{"event", "messages_malformed"}}}), 3);
   EXPECT_EQ(all.at({"laggard_storage_bytes", {{"part", "wal"}}}), 512);
@@ -258,7 +259,7 @@ TEST_F(MetricsTest, ASilentRanksGaugesVanish) {
   EXPECT_EQ(count(samples(false), "laggard_rank_silent"), 0U) << "series of ranks only when asked";
 }
 
-TEST_F(MetricsTest, AnEndedLostOrClosedRunHasNoSeries) {
+TEST_F(MetricsTest, AnEndedOrClosedRunHasNoSeries) {
   test::add_job(store_);
   core::AttemptView live = test::live_view(store_.runs["job"][2]);
   show(live);
@@ -270,16 +271,60 @@ TEST_F(MetricsTest, AnEndedLostOrClosedRunHasNoSeries) {
   EXPECT_EQ(of_run(samples(true)), 0U);
   EXPECT_EQ(samples().at({"laggard_runs", {{"state", "ended"}}}), 1);
 
-  core::AttemptView lost = live;
-  lost.last_received = test::kNow - lost.lost_after_ms - 1;
-  show(lost);
-  EXPECT_EQ(of_run(samples(true)), 0U);
-  EXPECT_EQ(samples().at({"laggard_runs", {{"state", "lost"}}}), 1);
-
   auto closed = test::run_view("job", {1}, live);
   closed->closed = true;
   snapshot_ = test::snapshot_of({closed});
   EXPECT_EQ(of_run(samples(true)), 0U);
+}
+
+// Or the alerts on a dead job would resolve when it has been dead for long.
+TEST_F(MetricsTest, ALostRunKeepsItsStateAndItsSilentRanksForADay) {
+  test::add_job(store_);
+  core::AttemptView lost = test::live_view(store_.runs["job"][2]);
+  for (core::RankView& rank : lost.ranks) {
+    rank.live = false;
+    rank.last_received = test::kNow - lost.lost_after_ms - 1;
+  }
+  lost.last_received = test::kNow - lost.lost_after_ms - 1;
+  show(lost);
+  const Samples all = samples(true);
+  EXPECT_EQ(all.at({"laggard_run_state", {{"run", "job"}, {"state", "running"}}}), 0);
+  EXPECT_EQ(all.at({"laggard_run_state", {{"run", "job"}, {"state", "stalled"}}}), 0);
+  EXPECT_EQ(all.at({"laggard_run_state", {{"run", "job"}, {"state", "lost"}}}), 1);
+  EXPECT_EQ(all.at({"laggard_ranks_silent", {{"run", "job"}}}), 4);
+  EXPECT_EQ(of_run(all), 4U) << "and no other";
+
+  constexpr core::UnixMs kDay = 86'400'000;
+  lost.last_received = test::kNow - lost.lost_after_ms - kDay;
+  show(lost);
+  EXPECT_EQ(of_run(samples(true)), 4U);
+  --lost.last_received;
+  show(lost);
+  EXPECT_EQ(of_run(samples(true)), 0U);
+  EXPECT_EQ(samples().at({"laggard_runs", {{"state", "lost"}}}), 1);
+
+  lost.last_received = test::kNow - lost.lost_after_ms - 1;
+  auto closed = test::run_view("job", {1}, lost);
+  closed->closed = true;
+  snapshot_ = test::snapshot_of({closed});
+  EXPECT_EQ(of_run(samples(true)), 0U);
+}
+
+TEST_F(MetricsTest, ALostRunTakesNoRoomFromOneThatGoesOn) {
+  const core::AttemptView live = test::live_view(store_.attempt("job", 1, 0));
+  core::AttemptView running = live, lost = live;
+  running.last_received = test::kNow;
+  lost.last_received = test::kNow - lost.lost_after_ms - 1;
+  std::vector<std::shared_ptr<const core::RunView>> runs{test::run_view("a", {1}, lost),
+                                                         test::run_view("b", {1}, lost)};
+  for (std::size_t i = 1; i < limits::kMaxMetricRuns; ++i)
+    runs.push_back(test::run_view("job" + std::to_string(1000 + i), {1}, running));
+  snapshot_ = test::snapshot_of(runs);
+  const Samples all = samples();
+  EXPECT_EQ(count(all, "laggard_run_info"), limits::kMaxMetricRuns - 1);
+  EXPECT_TRUE(all.contains({"laggard_run_state", {{"run", "a"}, {"state", "lost"}}}));
+  EXPECT_FALSE(all.contains({"laggard_run_state", {{"run", "b"}, {"state", "lost"}}}));
+  EXPECT_EQ(counters_.series_dropped_runs, 1U);
 }
 
 TEST_F(MetricsTest, LinesThatNobodySaidHaveNoSample) {
