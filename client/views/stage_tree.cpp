@@ -120,7 +120,9 @@ std::string guilty_text(const Json& step, const Json& culprit) {
   // Never as a part of the own excess: a stage is compared with the others' median, own time with
   // everybody's.
   out += "; above all in " + where;
-  if (!others_have(step, stage)) return out;
+  // A stage that the others have another one for says nothing of how much.
+  const bool is_more = number(excess).value_or(0) > number(at(culprit, "own_excess_ms")).value_or(0);
+  if (is_more || !others_have(step, stage)) return out;
   return out + ", " + ms_text(excess, 1) + " more there than the others' median";
 }
 

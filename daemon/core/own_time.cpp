@@ -1,7 +1,6 @@
 #include "daemon/core/own_time.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace laggard::core {
 namespace {
@@ -81,7 +80,7 @@ class StageScan {
       else
         add_own(stage, middle);
     }
-    std::ranges::transform(excess_, std::back_inserter(out_.stage_excess_ms), single);
+    add_excess();
     for (const double sync : sync_) {
       if (!is_valid(sync)) continue;
       if (!(out_.least_sync_ms <= sync)) out_.least_sync_ms = sync;
@@ -103,6 +102,18 @@ class StageScan {
   }
 
  private:
+  // A stage that stands in for another one, which the rank then lacks, explains no more than the rank's own
+  // time exceeds that of the others.
+  void add_excess() {
+    std::vector<double> own(out_.own_ms.begin(), out_.own_ms.end());
+    const Middle middle(own);
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const double mine = out_.own_ms[i];
+      const double most = columns_.size() == 1 ? mine : std::max(mine - middle.median_without(mine), 0.0);
+      out_.stage_excess_ms.push_back(single(std::min(excess_[i], most)));
+    }
+  }
+
   bool is_measured(StageId stage, std::size_t column) const {
     return is_valid(times_.inclusive.at(stage, column)) &&
            state_of(times_.exclusive.at(stage, column)) != ValueState::null;

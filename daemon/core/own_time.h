@@ -29,7 +29,7 @@ struct OwnTimes {
   std::vector<Rank> ranks;  ///< those whose own time is known, ascending; all below in this order
   std::vector<float> own_ms;
   std::vector<StageId> stage;  ///< with the largest excess over the other ranks' median; kNoStage: none
-  std::vector<float> stage_excess_ms;  ///< that excess
+  std::vector<float> stage_excess_ms;  ///< that excess, at most that of the own time
   struct Recoverable {
     StageId stage = kNoStage;
     float ms =
