@@ -30,10 +30,10 @@ BUILDS = ("release", "dev")
 
 def find_library():
     """The shared library to be put in, or None."""
-    builds = [] if os.environ.get("LAGGARD_LIBRARY") else [HERE.parents[1] / "build" / name / "lib" for name in BUILDS]
-    built = [build / _library.NAMES[0] for build in builds]
-    known = [Path(path) for path in _library.candidates()]
-    return next((path for path in built + known if path.is_file()), None)
+    named = os.environ.get("LAGGARD_LIBRARY")
+    built = [HERE.parents[1] / "build" / name / "lib" / _library.NAMES[0] for name in BUILDS]
+    places = [Path(named)] if named else built + [Path(path) for path in _library.candidates()]
+    return next((path for path in places if path.is_file()), None)
 
 
 class Wheel:

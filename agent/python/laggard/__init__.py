@@ -17,6 +17,8 @@ library, with LAGGARD_DISABLED=1, before init() and after end() every call does 
 init() is the one that measures; calls from others, and from forked children, do nothing.
 """
 
+__version__ = "0.1.0"
+
 from ._loader import wrap_loader
 from ._measure import (
     begin_step,
@@ -33,8 +35,6 @@ from ._measure import (
     tag,
     value,
 )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "begin_step",

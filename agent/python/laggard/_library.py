@@ -2,9 +2,11 @@
 
 import ctypes
 import os
+import shutil
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
+from . import __version__
 from ._say import say_once
 
 OK, OFF = 0, 1
@@ -50,11 +52,14 @@ class Stats(Structure):
     ]
 
 
-# Those that wait or read files let go of the interpreter's lock; the others are done before that would pay.
+# Those that wait, read files or call CUDA, which may wait for room in the queue of a stream, let go of the
+# interpreter's lock, so that the job's other threads go on; the others are done before that would pay.
 _WAITING = {
     "laggard_init": (c_int, [POINTER(Options)]),
     "laggard_flush": (c_int, [c_uint32]),
     "laggard_end": (c_int, [c_uint32]),
+    "laggard_stage_begin_on": (None, [c_int, c_void_p]),
+    "laggard_stage_end_on": (None, [c_int, c_void_p]),
 }
 _SHORT = {
     "laggard_version": (c_char_p, []),
@@ -66,8 +71,6 @@ _SHORT = {
     "laggard_step_end": (None, []),
     "laggard_stage_begin": (None, [c_int]),
     "laggard_stage_end": (None, [c_int]),
-    "laggard_stage_begin_on": (None, [c_int, c_void_p]),
-    "laggard_stage_end_on": (None, [c_int, c_void_p]),
     "laggard_stage_drop": (None, [c_int]),
     "laggard_count": (None, [c_int, c_int64]),
     "laggard_value": (None, [c_int, c_double]),
@@ -75,6 +78,8 @@ _SHORT = {
     "laggard_sample_ids": (None, [POINTER(c_int64), c_size_t]),
     "laggard_get_stats": (c_int, [POINTER(Stats)]),
 }
+# Which call CUDA while stages are timed on a stream: then they are called by these names with an _on behind it.
+_SHORT_WITHOUT_STREAM = ("laggard_step_begin", "laggard_step_end", "laggard_stage_drop")
 
 
 class Library:
@@ -82,36 +87,64 @@ class Library:
 
     def __init__(self, path):
         self.path = str(path)
-        for loader, functions in ((ctypes.CDLL, _WAITING), (ctypes.PyDLL, _SHORT)):
-            handle = loader(self.path)
-            for name, (result, arguments) in functions.items():
-                function = getattr(handle, name)
-                function.restype = result
-                function.argtypes = arguments
-                setattr(self, name[len("laggard_") :], function)
+        waiting, short = ctypes.CDLL(self.path), ctypes.PyDLL(self.path)
+        for name, signature in _WAITING.items():
+            self._take(waiting, name, signature)
+        for name, signature in _SHORT.items():
+            self._take(short, name, signature)
+        for name in _SHORT_WITHOUT_STREAM:
+            self._take(waiting, name, _SHORT[name], "_on")
+
+    def _take(self, handle, name, signature, suffix=""):
+        function = getattr(handle, name)
+        function.restype, function.argtypes = signature
+        setattr(self, name[len("laggard_") :] + suffix, function)
 
 
 def candidates(environment=os.environ):
     """The places to look at, in their order: a path, or a name for the system's search."""
     named = environment.get("LAGGARD_LIBRARY")
-    if named:
-        return [named]
     here = Path(__file__).resolve().parent
     found = [here / name for name in NAMES]
     # From the package in an install tree, PREFIX/share/laggard/python/laggard, to PREFIX/lib.
-    for prefix in here.parents[1:5]:
-        found += [path for name in NAMES for path in sorted(prefix.glob(f"lib*/{name}"))]
-        found += [path for name in NAMES for path in sorted(prefix.glob(f"lib/*-linux-*/{name}"))]
-    return [path for path in found if path.is_file()] + list(NAMES)
+    for prefix in list(here.parents)[1:5]:
+        found += _in_tree(prefix)
+    program = shutil.which("laggard", path=environment.get("PATH", os.defpath))
+    if program:
+        found += _in_tree(Path(program).resolve().parent.parent)
+    files = dict.fromkeys(path.resolve() for path in found if path.is_file())
+    return ([named] if named else []) + list(files) + list(NAMES)
+
+
+def _in_tree(prefix):
+    found = [path for name in NAMES for path in sorted(prefix.glob(f"lib*/{name}"))]
+    return found + [path for name in NAMES for path in sorted(prefix.glob(f"lib/*-linux-*/{name}"))]
 
 
 def load():
-    """The library, or None, which is said once."""
+    """The library, or None; what does not fit is said once."""
     reasons = []
     for candidate in candidates():
         try:
-            return Library(candidate)
+            library = _open(candidate)
         except (OSError, AttributeError) as error:
             reasons.append(str(error))
+            continue
+        if reasons:
+            say_once(f"{'; '.join(reasons)}; so it is {library.path} that measures")
+        return library
     say_once("the shared library is not there, so nothing is measured: " + reasons[0] + "; LAGGARD_LIBRARY can name it")
     return None
+
+
+def _open(path):
+    """Raises as Library does, and for one of another release."""
+    library = Library(path)
+    version = library.version().decode()
+    about = f"{path} has the version {version}, and the Python package {__version__}"
+    # Another MAJOR.MINOR may have other functions. Between others the sizes of the structures say what is in them.
+    if version.split(".")[:2] != __version__.split(".")[:2]:
+        raise OSError(about)
+    if version != __version__:
+        say_once(about)
+    return library

@@ -32,6 +32,17 @@ class Phases:
             self._load.drop()
             self._open = None
 
+    def saves(self):
+        """A checkpoint. The step that it is in, or whose batch was waited for, is not one to compare."""
+        if self.in_step or self._open is self._load:
+            _measure.tag("checkpoint")
+        self.does_something_else()
+
+    def evaluates(self):
+        if self.in_step:
+            _measure.tag("eval")
+        self.does_something_else()
+
     def begins_step(self):
         if not self.in_step:
             self._go_on(None)
@@ -53,6 +64,19 @@ class Phases:
     def ends_stage(self):
         if self.in_step:
             self._go_on(None)
+
+    def ends_batch(self):
+        """Of several in a step: what follows is the waiting for the next one."""
+        # Without a forward that is told of, nothing would tell of the waiting's end either.
+        is_told = self._open is self._backward
+        self.ends_stage()
+        if is_told:
+            self.waits_for_data()
+
+    def breaks_off(self):
+        """The training ends, wherever it is: what is open is closed."""
+        self.does_something_else()
+        self.ends_step()
 
     def ends_step(self):
         if self.in_step:

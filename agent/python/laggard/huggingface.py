@@ -1,6 +1,7 @@
 """For the Trainer of Hugging Face: Trainer(..., callbacks=[LaggardCallback()]).
 
-Stages: load (from the end of a step, an evaluation or a checkpoint to the next step), forward (of the model),
+Stages: load (from the end of a step, an evaluation or a checkpoint to the next step, and from the end of a batch to
+the next forward where batches are accumulated), forward (of the model),
 backward (what is between it and the optimizer, with the gradients' all-reduce: sync), optimizer (with versions of
 transformers that tell of on_pre_optimizer_step).
 """
@@ -20,8 +21,16 @@ class LaggardCallback(TrainerCallback):
         self._hooks = []
 
     def on_train_begin(self, args, state, control, **kwargs):
+        # A training that ran out of memory is begun again without an end.
+        self._breaks_off()
         _measure.init(*self._arguments, **self._named)
         self._hooks = follow_forward(kwargs.get("model"), self._phases, self._phases.begins_backward)
+
+    def _breaks_off(self):
+        self._phases.breaks_off()
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
 
     def on_epoch_begin(self, args, state, control, **kwargs):
         self._phases.waits_for_data()
@@ -30,7 +39,7 @@ class LaggardCallback(TrainerCallback):
         self._phases.begins_step()
 
     def on_substep_end(self, args, state, control, **kwargs):
-        self._phases.ends_stage()
+        self._phases.ends_batch()
 
     def on_pre_optimizer_step(self, args, state, control, **kwargs):
         self._phases.begins_optimizer()
@@ -59,7 +68,5 @@ class LaggardCallback(TrainerCallback):
         self._phases.does_something_else()
 
     def on_train_end(self, args, state, control, **kwargs):
-        self._phases.does_something_else()
-        for hook in self._hooks:
-            hook.remove()
+        self._breaks_off()
         _measure.end()

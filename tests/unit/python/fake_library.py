@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "agent" / "python"))
 
-from laggard import _measure  # noqa: E402
+from laggard import _measure, _say  # noqa: E402
 
 
 class FakeLibrary:
@@ -15,8 +15,10 @@ class FakeLibrary:
         self.calls = []
         self.stages = []
         self.options = None
+        self.ignored_calls = 0
         self._status = status
         self._names = []
+        self._in_step = False
 
     def init(self, options):
         self.options = options._obj
@@ -50,9 +52,19 @@ class FakeLibrary:
 
     def step_begin(self, number):
         self.calls.append(f"step {number}")
+        self._in_step = True
+
+    def step_begin_on(self, number):
+        self.step_begin(f"on {number}")
 
     def step_end(self):
         self.calls.append("step end")
+        self.ignored_calls += not self._in_step
+        self._in_step = False
+
+    def step_end_on(self):
+        self.calls.append("on")
+        self.step_end()
 
     def stage_begin(self, number):
         self.calls.append(f"begin {self._name(number)}")
@@ -69,6 +81,9 @@ class FakeLibrary:
     def stage_drop(self, number):
         self.calls.append(f"drop {self._name(number)}")
 
+    def stage_drop_on(self, number):
+        self.calls.append(f"drop {self._name(number)} on")
+
     def count(self, number, amount):
         self.calls.append(f"count {self._name(number)} {amount}")
 
@@ -81,12 +96,17 @@ class FakeLibrary:
     def sample_ids(self, ids, count):
         self.calls.append(f"samples {list(ids[:count])}")
 
+    def get_stats(self, stats):
+        stats._obj.ignored_calls = self.ignored_calls
+        return 0
+
 
 def measure_into(test, library=None):
     """The package as it is after its import, with this library; it is as before when the test has ended."""
     library = library or FakeLibrary()
     _measure._stages.clear()
     _measure._loaded = library
+    _say._said.clear()
 
     def forget():
         _measure.end()

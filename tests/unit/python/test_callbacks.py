@@ -50,6 +50,19 @@ def load(name, modules):
     return module
 
 
+class Base:
+    """The frameworks' base class of callbacks."""
+
+
+def hugging_face(**options):
+    return load("huggingface", {"transformers": module_with(TrainerCallback=Base)}).LaggardCallback(**options)
+
+
+def lightning():
+    modules = {"lightning": module_with(), "lightning.pytorch": module_with()}
+    return load("lightning", {**modules, "lightning.pytorch.callbacks": module_with(Callback=Base)}).LaggardCallback()
+
+
 class Callbacks(unittest.TestCase):
     def setUp(self):
         self.library = measure_into(self)
@@ -60,10 +73,10 @@ class Callbacks(unittest.TestCase):
         self.library.calls.clear()
         return said
 
-    def test_hugging_face(self):
-        base = type("TrainerCallback", (), {})
-        callback = load("huggingface", {"transformers": module_with(TrainerCallback=base)}).LaggardCallback(run="hf")
-        self.assertIsInstance(callback, base)
+class HuggingFace(Callbacks):
+    def test_a_training(self):
+        callback = hugging_face(run="hf")
+        self.assertIsInstance(callback, Base)
         model = Module()
 
         def tell(event, **more):
@@ -81,7 +94,8 @@ class Callbacks(unittest.TestCase):
         tell("on_optimizer_step")
         tell("on_step_end")
         micro = "begin forward, end forward, begin backward, end backward"
-        self.assertEqual(self.calls(), f"{micro}, {micro}, begin optimizer, end optimizer, ], begin load")
+        batch = f"{micro}, begin load, end load"
+        self.assertEqual(self.calls(), f"{batch}, {micro}, begin optimizer, end optimizer, ], begin load")
         tell("on_log")
         tell("on_evaluate")
         model.training = False
@@ -101,48 +115,142 @@ class Callbacks(unittest.TestCase):
         model("afterwards")
         self.assertEqual(self.calls(), "")
 
-    def test_lightning(self):
-        base = type("Callback", (), {})
-        modules = {"lightning": module_with(), "lightning.pytorch": module_with()}
-        callback = load("lightning", {**modules, "lightning.pytorch.callbacks": module_with(Callback=base)}).LaggardCallback()
-        self.assertIsInstance(callback, base)
-        trainer = types.SimpleNamespace(global_step=0)
+    def test_a_model_that_has_no_hooks(self):
+        """Nothing would tell where the loading of an accumulated batch ends."""
+        callback = hugging_face()
+        callback.on_train_begin("args", "state", "control", model="compiled")
+        for event in ("on_epoch_begin", "on_step_begin", "on_substep_end", "on_step_end"):
+            getattr(callback, event)("args", "state", "control")
+        self.assertEqual(self.calls(), "begin load, end load, [, ], begin load")
 
-        def tell(event, *more):
-            getattr(callback, event)(trainer, "module", *more)
+    def test_a_training_that_begins_again_after_a_failure(self):
+        """auto_find_batch_size does so when memory was too little."""
+        callback, model = hugging_face(), Module()
 
-        def batch(accumulates):
-            tell("on_train_batch_start", "batch", 0)
-            tell("on_before_backward", "loss")
-            tell("on_after_backward")
-            if not accumulates:
-                tell("on_before_optimizer_step", "optimizer")
-                trainer.global_step += 1
-            tell("on_train_batch_end", "outputs", "batch", 0)
+        def tell(event):
+            getattr(callback, event)("args", "state", "control", model=model)
 
-        tell("on_validation_start")
-        tell("on_validation_end")
-        tell("on_train_start")
-        tell("on_train_epoch_start")
+        for event in ("on_train_begin", "on_epoch_begin", "on_step_begin"):
+            tell(event)
+        model("batch")
+        self.calls()
+        tell("on_train_begin")
+        self.assertEqual(self.calls(), "end backward, ]")
+        for event in ("on_epoch_begin", "on_train_begin", "on_epoch_begin", "on_step_begin"):
+            tell(event)
+        self.assertEqual(self.calls(), "begin load, drop load, begin load, end load, [")
+        model("batch")
+        self.assertEqual(self.calls(), "begin forward, end forward, begin backward", "by the hooks of one time")
+        tell("on_step_end")
+        tell("on_train_end")
+        self.calls()
+        model("afterwards")
+        self.assertEqual(self.calls(), "")
+
+
+class Lightning(Callbacks):
+    def setUp(self):
+        super().setUp()
+        self.callback = lightning()
+        self.trainer = types.SimpleNamespace(global_step=0)
+
+    def begin(self):
+        self.tell("on_train_start")
+        self.tell("on_train_epoch_start")
+
+    def tell(self, event, *more):
+        getattr(self.callback, event)(self.trainer, "module", *more)
+
+    def batch(self, accumulates=False):
+        self.tell("on_train_batch_start", "batch", 0)
+        self.tell("on_before_backward", "loss")
+        self.tell("on_after_backward")
+        if not accumulates:
+            self.tell("on_before_optimizer_step", "optimizer")
+            self.trainer.global_step += 1
+        self.tell("on_train_batch_end", "outputs", "batch", 0)
+
+    def test_a_training(self):
+        self.assertIsInstance(self.callback, Base)
+        self.tell("on_validation_start")
+        self.tell("on_validation_end")
+        self.begin()
         self.assertEqual(self.calls(), "begin load")
         micro = "begin forward, end forward, begin backward, end backward"
-        batch(accumulates=True)
+        self.batch(accumulates=True)
         self.assertEqual(self.calls(), f"end load, [, {micro}, begin load")
-        batch(accumulates=False)
+        self.batch()
         self.assertEqual(self.calls(), f"end load, {micro}, begin optimizer, end optimizer, ], begin load")
-        tell("on_validation_start")
-        tell("on_validation_end")
-        tell("on_train_epoch_end")
-        tell("on_train_end")
+        self.tell("on_validation_start")
+        self.tell("on_validation_end")
+        self.tell("on_train_epoch_end")
+        self.tell("on_train_end")
         self.assertEqual(self.calls(), "drop load, begin load, drop load, end 2000")
 
-    def test_lightning_under_its_older_name(self):
-        base = type("Callback", (), {})
-        older = module_with(Callback=base)
-        modules = {"lightning": None, "pytorch_lightning": module_with(), "pytorch_lightning.callbacks": older}
-        self.assertIsInstance(load("lightning", modules).LaggardCallback(), base)
+    def test_a_checkpoint_is_no_loading(self):
+        """The callbacks that save come after all others, and after them only the next batch tells of itself."""
+        self.begin()
+        self.batch()
+        self.calls()
+        self.tell("on_save_checkpoint", {})
+        self.assertEqual(self.calls(), "tag checkpoint, drop load")
+        self.tell("on_save_checkpoint", {})
+        self.assertEqual(self.calls(), "", "nothing is measured that it could be in")
+        self.batch(accumulates=True)
+        self.assertRegex(self.calls(), r"^\[, begin forward, .*begin load$")
+        self.tell("on_save_checkpoint", {})
+        self.assertEqual(self.calls(), "tag checkpoint, drop load")
+        self.batch()
+        self.assertRegex(self.calls(), r"^begin forward, .*\], begin load$")
 
-    def test_accelerate(self):
+    def test_a_validation_inside_a_step(self):
+        self.begin()
+        self.batch(accumulates=True)
+        self.calls()
+        self.tell("on_validation_start")
+        self.tell("on_validation_end")
+        self.assertEqual(self.calls(), "tag eval, drop load, begin load")
+        self.batch()
+        self.calls()
+        self.tell("on_validation_start")
+        self.assertEqual(self.calls(), "drop load", "between two steps it is in none")
+
+    def test_a_training_that_begins_again_after_a_failure(self):
+        for told in (True, False):
+            self.begin()
+            self.tell("on_train_batch_start", "batch", 0)
+            self.calls()
+            if told:
+                self.tell("on_exception", KeyboardInterrupt())
+                self.assertEqual(self.calls(), "end forward, ]")
+                self.tell("on_validation_end")
+                self.assertEqual(self.calls(), "", "the one before the first epoch")
+            self.tell("on_train_start")
+            self.assertEqual(self.calls(), "" if told else "end forward, ]")
+            self.tell("on_train_epoch_start")
+            self.batch()
+            self.assertRegex(self.calls(), r"^begin load, end load, \[, begin forward")
+            self.tell("on_train_end")
+            self.tell("on_validation_end")
+            self.assertEqual(self.calls(), "drop load, end 2000", "and no loading before the next training")
+
+    def test_version_1_hands_its_hooks_more(self):
+        self.begin()
+        self.tell("on_train_batch_start", "batch", 0, 0)
+        self.tell("on_before_optimizer_step", "optimizer", 0)
+        self.trainer.global_step += 1
+        self.tell("on_train_batch_end", "outputs", "batch", 0, 0)
+        self.tell("on_train_epoch_end", "outputs")
+        self.assertRegex(self.calls(), "begin optimizer, end optimizer, ], begin load, drop load$")
+
+    def test_under_its_older_name(self):
+        older = module_with(Callback=Base)
+        modules = {"lightning": None, "pytorch_lightning": module_with(), "pytorch_lightning.callbacks": older}
+        self.assertIsInstance(load("lightning", modules).LaggardCallback(), Base)
+
+
+class Accelerate(Callbacks):
+    def test_a_training(self):
         accelerator = types.SimpleNamespace(sync_gradients=True, backward=lambda loss, **more: (loss, more))
         optimizer = types.SimpleNamespace(step=lambda: "stepped")
         model = Module()

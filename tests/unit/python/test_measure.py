@@ -1,16 +1,14 @@
 """What the functions of the package ask of the library."""
 
 import os
-import sys
 import threading
-import types
 import unittest
 from unittest import mock
 
 from fake_library import FakeLibrary, measure_into
 
 import laggard
-from laggard import _library, _measure
+from laggard import _say
 
 
 class Measure(unittest.TestCase):
@@ -63,6 +61,68 @@ class Measure(unittest.TestCase):
         self.assertEqual(self.library.calls, ["begin forward", "end forward"])
         self.assertEqual((forward.__name__, forward.__doc__), ("forward", "Computes."))
 
+    def test_a_decorator_above_what_a_call_only_begins(self):
+        async def coroutine():
+            pass
+
+        def generator():
+            yield
+
+        async def both():
+            yield
+
+        with self.assertLogs("laggard") as logs:
+            for function in (coroutine, generator, both):
+                for _ in range(2):
+                    self.assertIs(laggard.stage("fetch")(function), function)
+        self.assertEqual(len(logs.records), 1)
+
+    def test_a_kind_that_is_said_later(self):
+        laggard.stage("forward")
+        laggard.stage("forward", kind="work")
+        self.begin()
+        for kind in (None, "sync", None, "input"):
+            with laggard.stage("backward", kind=kind):
+                pass
+        self.assertEqual(self.library.stages, [("forward", 1), ("backward", 0), ("backward", 3)])
+        self.assertEqual(self.library.calls, ["begin backward", "end backward"] * 4)
+
+    def test_a_step_inside_another(self):
+        """The library ends the outer one and counts the end that finds nothing to end."""
+        self.begin()
+        for _ in range(2):
+            with laggard.step():
+                pass
+            laggard.begin_step()
+            laggard.begin_step()
+            laggard.end_step()
+        self.assertEqual(self.said(), [])
+        for _ in range(2):
+            with laggard.step(), laggard.step():
+                pass
+        self.assertEqual(len(self.said()), 1)
+        self.assertIn("a step that is begun inside another ends that one", self.said()[0])
+
+    def test_a_block_inside_a_step_that_a_callback_has_begun(self):
+        self.begin()
+        laggard.begin_step()
+        with laggard.step():
+            pass
+        laggard.end_step()
+        self.assertEqual(len(self.said()), 1)
+
+    def test_a_block_of_another_thread_ends_nothing(self):
+        self.begin()
+        with laggard.step():
+            self.library.step_end = self.library.step_begin = lambda *_: None
+            thread = threading.Thread(target=lambda: laggard.step().__enter__())
+            thread.start()
+            thread.join()
+        self.assertEqual(self.said(), [])
+
+    def said(self):
+        return list(_say._said)
+
     def test_a_loader(self):
         self.begin()
         wrapped = laggard.wrap_loader(_Loader([1, 2]))
@@ -91,13 +151,6 @@ class Measure(unittest.TestCase):
         for ids in ([1, 2], (3,), range(2), _Tensor([4, 5]), []):
             laggard.sample_ids(ids)
         self.assertEqual(self.library.calls, [f"samples {ids}" for ids in ([1, 2], [3], [0, 1], [4, 5], [])])
-        with self.assertLogs("laggard") as logs:
-            laggard.sample_ids(_Tensor([6], is_cuda=True))
-            laggard.sample_ids(["a"])
-            laggard.sample_ids([2**63])
-            laggard.sample_ids(None)
-        self.assertEqual(len(logs.records), 2, "each sentence once")
-        self.assertEqual(len(self.library.calls), 5)
 
     def test_what_the_library_is_told(self):
         self.begin(run="job", rank=3, world_size=4, attempt=2, config={"global_batch": 8}, topology={"pp": 1})
@@ -111,24 +164,6 @@ class Measure(unittest.TestCase):
         self.begin()
         options = self.library.options
         self.assertEqual((options.run, options.rank, options.world_size, options.config), (None, -1, 0, None))
-
-    def test_settings_that_json_cannot_have(self):
-        self.begin(config={"path": os, "rate": 0.1})
-        self.assertIn(b'"rate": 0.1', self.library.options.config)
-        circle = {}
-        circle["itself"] = circle
-        with self.assertLogs("laggard"):
-            laggard.config(**circle)
-        self.assertEqual(self.library.calls, ["config None"])
-
-    def test_wrong_arguments_raise_nothing(self):
-        self.begin()
-        with self.assertLogs("laggard"):
-            with laggard.stage("odd", kind="odd"):
-                laggard.count("samples", "four")
-                laggard.value("loss", None)
-                laggard.tag(7)
-        self.assertEqual(self.library.calls[0], "begin odd")
 
     def test_off(self):
         """Disabled, ended, refused: nothing is called."""
@@ -185,80 +220,17 @@ class Measure(unittest.TestCase):
         self.assertEqual(self.library.calls, ["begin forward", "end forward"])
 
 
-class Device(unittest.TestCase):
-    def setUp(self):
-        self.library = measure_into(self)
-        self.stream = types.SimpleNamespace(cuda_stream=7)
-        self.initialized = True
-        self.torch = types.SimpleNamespace(
-            version=types.SimpleNamespace(cuda="12.4"),
-            cuda=types.SimpleNamespace(
-                is_initialized=lambda: self.initialized,
-                current_stream=lambda: self.stream,
-            ),
-        )
-        patch = mock.patch.dict(sys.modules, torch=self.torch)
-        patch.start()
-        self.addCleanup(patch.stop)
-
-    def calls_of_a_stage(self, **options):
-        laggard.init(**options)
-        with laggard.stage("forward"):
-            pass
-        return self.library.calls
-
-    def test_on_the_current_stream(self):
-        self.assertEqual(self.calls_of_a_stage(), ["begin forward on 7", "end forward on 7"])
-        self.assertEqual(self.library.options.cuda, b"auto")
-
-    def test_not_before_the_job_has_begun_on_its_gpu(self):
-        """Which it never does without one."""
-        self.initialized = False
-        self.assertEqual(self.calls_of_a_stage(), ["begin forward", "end forward"])
-
-    def test_not_when_it_is_not_wanted(self):
-        self.assertEqual(self.calls_of_a_stage(device=False), ["begin forward", "end forward"])
-        self.assertEqual(self.library.options.cuda, b"none")
-
-    def test_not_with_another_makers(self):
-        self.torch.version.cuda = None
-        self.assertEqual(self.calls_of_a_stage(), ["begin forward", "end forward"])
-
-    def test_the_variable_names_the_runtime(self):
-        with mock.patch.dict(os.environ, LAGGARD_CUDA="/opt/libcudart.so"):
-            self.calls_of_a_stage()
-        self.assertIsNone(self.library.options.cuda)
-
-
-class Find(unittest.TestCase):
-    def test_the_variable_alone_when_it_is_set(self):
-        self.assertEqual(_library.candidates({"LAGGARD_LIBRARY": "/a/b.so"}), ["/a/b.so"])
-
-    def test_the_system_comes_last(self):
-        self.assertEqual(_library.candidates({})[-2:], ["liblaggard.so.0", "liblaggard.so"])
-
-    def test_a_missing_library_is_said_once(self):
-        with mock.patch.dict(os.environ, LAGGARD_LIBRARY="/nowhere/liblaggard.so"):
-            with self.assertLogs("laggard") as logs:
-                self.assertIsNone(_library.load())
-                self.assertIsNone(_library.load())
-            self.assertEqual(len(logs.records), 1)
-            self.assertFalse(laggard.init())
-        self.assertEqual(laggard.stats(), {})
-
-    def test_a_library_that_is_another(self):
-        with mock.patch.dict(os.environ, LAGGARD_LIBRARY="libc.so.6"), self.assertLogs("laggard"):
-            self.assertIsNone(_library.load())
-
-
 class _Loader(list):
     sampler = "its sampler"
 
 
 class _Tensor:
-    def __init__(self, numbers, is_cuda=False):
+    """Of the CPU."""
+
+    is_cuda = False
+
+    def __init__(self, numbers):
         self._numbers = numbers
-        self.is_cuda = is_cuda
 
     def tolist(self):
         return self._numbers
