@@ -21,6 +21,7 @@ struct Settings {
   std::map<std::string, std::string> stage_kinds;
   std::map<std::string, std::string> topology;  ///< "pp" -> "3": this rank's place, whole numbers and texts
   std::string host;
+  std::string launch;  ///< what all ranks of one start have in common, and no other start at the same time
 };
 
 /// Reads a config's JSON object. A known key of the wrong type counts as not said; text that is no JSON

@@ -134,6 +134,7 @@ bool Attempt::configure(Rank rank, std::uint32_t world_size, std::string setting
   const Settings parsed = parse_settings(settings);
   if (!parsed.host.empty()) state.row.host = parsed.host;
   verdict_.learn(rank, parsed, state.row.host);
+  if (launch_.empty()) launch_ = parsed.launch;
   state.row.settings = std::move(settings);
   state.settings_dirty = true;
   state.row.last_received = std::max(state.row.last_received, now);

@@ -63,6 +63,8 @@ class Attempt {
   bool has_rank(Rank rank) const { return ranks_.contains(rank); }
   std::optional<Step> last_step(Rank rank) const;
   std::string settings(Rank rank) const;
+  /// Which start of the job its ranks say that they are of; "" when none says it.
+  const std::string& launch() const { return launch_; }
   /// Adds what has to be stored now: settled steps, and open ones that have waited `max_wait_ms`.
   void collect(Writes& writes, UnixMs now, std::int64_t max_wait_ms);
   /// What the last collect() gave is durable.
@@ -164,6 +166,7 @@ class Attempt {
   void touch() { view_.reset(); }
 
   AttemptRow row_;
+  std::string launch_;
   bool row_dirty_ = true, row_handed_out_ = false;
   bool expired_dirty_ = false, expired_handed_out_ = false;  // steps to delete
   const Options& options_;

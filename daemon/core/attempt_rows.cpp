@@ -157,6 +157,7 @@ void Attempt::restore_rank(const RankRow& row) {
   row_dirty_ = false;
   const Settings settings = parse_settings(row.settings);
   verdict_.learn(row.rank, settings, row.host);
+  if (launch_.empty()) launch_ = settings.launch;
   if (const auto sentence = contradiction(settings)) warn(*sentence);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/base/limits.h"
+#include "daemon/base/settings.h"
 
 namespace laggard::core {
 // ---- sources come and go ----
@@ -174,13 +175,15 @@ std::uint32_t Collector::newest_attempt_with(const Run& run, Rank rank) {
 }
 
 // The attempt a rank goes on to: from `least` on, the first that other ranks are in, this one is not, and
-// whose world has the size it says; else a new one.
+// whose world has the size and whose start is the one that it says; else a new one.
 std::uint32_t Collector::next_attempt(const Run& run, Rank rank, std::uint32_t least,
-                                      std::uint32_t world_size) {
+                                      std::uint32_t world_size, const std::string& launch) {
   for (auto it = run.attempts.lower_bound(least); it != run.attempts.end(); ++it) {
-    const std::uint32_t theirs = it->second->row().world_size;
-    if (!it->second->has_rank(rank) && (world_size == 0 || theirs == 0 || theirs == world_size))
-      return it->first;
+    const Attempt& attempt = *it->second;
+    const std::uint32_t theirs = attempt.row().world_size;
+    const bool same_size = world_size == 0 || theirs == 0 || theirs == world_size;
+    const bool same_start = launch.empty() || attempt.launch().empty() || attempt.launch() == launch;
+    if (!attempt.has_rank(rank) && same_size && same_start) return it->first;
   }
   return run.attempts.empty() ? least : std::max(least, run.attempts.rbegin()->first + 1);
 }
@@ -203,6 +206,7 @@ std::uint32_t Collector::first_attempt(Run& run, const Source& source, const Ite
   const Rank rank = source.row.rank;
   const auto* config = std::get_if<ConfigItem>(&items.what);
   const std::uint32_t world_size = config == nullptr ? 0 : config->world_size;
+  const std::string launch = config == nullptr ? "" : parse_settings(config->settings).launch;
   const std::uint32_t newest = newest_attempt_with(run, rank);
   const Source* other = other_live_source(run, source);
   if (items.explicit_attempt) {
@@ -210,10 +214,13 @@ std::uint32_t Collector::first_attempt(Run& run, const Source& source, const Ite
       attempt_of(run, items.attempt, now).add_clash(clash_of(*other, source));
     return items.attempt;
   }
-  if (newest == 0) return next_attempt(run, rank, items.attempt, world_size);
+  // Two jobs of one name can begin at the same time.
+  for (auto it = run.attempts.rbegin(); it != run.attempts.rend() && !launch.empty(); ++it)
+    if (it->second->launch() == launch && !it->second->has_rank(rank)) return it->first;
+  if (newest == 0) return next_attempt(run, rank, items.attempt, world_size, launch);
 
   if (other != nullptr) {
-    const std::uint32_t number = next_attempt(run, rank, newest + 1, world_size);
+    const std::uint32_t number = next_attempt(run, rank, newest + 1, world_size, launch);
     attempt_of(run, number, now).add_clash(clash_of(*other, source));
     return number;
   }
@@ -222,7 +229,7 @@ std::uint32_t Collector::first_attempt(Run& run, const Source& source, const Ite
   if (config == nullptr) return newest;
   for (auto it = run.attempts.rbegin(); it != run.attempts.rend(); ++it)
     if (it->second->has_rank(rank) && it->second->settings(rank) == config->settings) return it->first;
-  return next_attempt(run, rank, newest + 1, world_size);
+  return next_attempt(run, rank, newest + 1, world_size, launch);
 }
 
 // Whether the first item of a file can be the one that a file of the same name began with. Other settings are

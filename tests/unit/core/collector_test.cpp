@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "daemon/base/limits.h"
 #include "tests/unit/core/collector_fixture.h"
 
@@ -397,6 +399,45 @@ TEST_F(CollectorTest, ASourceIdOfAnotherRankIsRefused) {
   source.hello(now);
   Hello stolen{.run = "job", .rank = 1, .source_id = "a"};
   EXPECT_TRUE(std::holds_alternative<Refused>(collector->hello(stolen, {}, now)));
+}
+
+// Two srun of one allocation, two torchrun of one script: their ranks arrive in any order.
+TEST_F(CollectorTest, TwoStartsAtTheSameTimeAreTwoAttempts) {
+  const std::vector<std::pair<std::string, Rank>> starts{{"a", 0}, {"b", 0}, {"a", 1}, {"b", 1}};
+  for (std::vector<std::size_t> order{0, 1, 2, 3};;) {
+    collector = std::make_unique<Collector>(options, Restored{}, archive, now);
+    std::vector<TestSource> sources;
+    for (const std::size_t i : order) {
+      const auto& [launch, rank] = starts[i];
+      sources.emplace_back(*collector, "job", rank, launch + std::to_string(rank), "api", "node-" + launch);
+      sources.back().hello(now);
+      sources.back().config(R"({"world_size":2,"launch":")" + launch + R"(","started_unix_ms":)" +
+                                std::to_string(1000 + i) + "}",
+                            2, now);
+    }
+    ASSERT_EQ(collector->snapshot(now, {})->runs.at(0)->attempts, (std::vector<std::uint32_t>{1, 2}));
+    for (const std::uint32_t number : {1U, 2U}) {
+      const auto attempt = view(number);
+      ASSERT_EQ(attempt->ranks.size(), 2U);
+      EXPECT_EQ(attempt->ranks[0].host, attempt->ranks[1].host);
+    }
+    if (!std::ranges::next_permutation(order).found) break;
+  }
+}
+
+// The token of a start may come again, as a port does; its attempt has been there.
+TEST_F(CollectorTest, TheSameStartAgainIsTheNextAttempt) {
+  for (const int start : {1, 2})
+    for (const Rank rank : {0U, 1U}) {
+      TestSource source(*collector, "job", rank, std::to_string(start) + std::to_string(rank), "api",
+                        "node" + std::to_string(start));
+      source.hello(now);
+      source.config(
+          R"({"world_size":2,"launch":"node:29500","started_unix_ms":)" + std::to_string(start) + "}", 2,
+          now);
+      source.bye(true, now);
+    }
+  EXPECT_EQ(collector->snapshot(now, {})->runs.at(0)->attempts, (std::vector<std::uint32_t>{1, 2}));
 }
 
 }  // namespace
