@@ -1,8 +1,11 @@
 #include "agent/launcher.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <map>
 
+#include "agent/utf8.h"
 #include "daemon/base/limits.h"
 
 namespace laggard::agent {
@@ -32,6 +35,17 @@ const std::vector<Convention>& conventions() {
   return kConventions;
 }
 
+/// Which start of the job it is: what these hold together. A port at which ranks meet is no two jobs' at a
+/// time.
+const std::map<std::string, Names>& launch_variables() {
+  static const std::map<std::string, Names> kVariables{{"torchrun", {"MASTER_ADDR", "MASTER_PORT"}},
+                                                       {"PALS", {"PALS_APID"}},
+                                                       {"Open MPI", {"PMIX_NAMESPACE"}},
+                                                       {"Flux", {"FLUX_JOB_ID"}},
+                                                       {"Slurm", {"SLURM_JOB_ID", "SLURM_STEP_ID"}}};
+  return kVariables;
+}
+
 /// What one launcher says, once it is known to be whole.
 struct Place {
   std::string launcher;
@@ -57,6 +71,7 @@ class Reader {
       if (convention.launcher != "Slurm" || !in_batch_script()) take(place_of(convention));
     if (world_size) out_.world_size = world_size;
     out_.restarts = restarts();
+    out_.launch = launch();
     out_.run = run();
     return std::move(out_);
   }
@@ -148,6 +163,21 @@ class Reader {
         std::to_string(kRestartsOfTorchrun) + " x " + slurm->variable + " + " + elastic->variable};
   }
 
+  std::optional<Found<std::string>> launch() const {
+    if (const std::string said = variables_("LAGGARD_LAUNCH"); !said.empty())
+      return Found<std::string>{said, "LAGGARD_LAUNCH"};
+    const auto known = launch_variables().find(out_.launcher);
+    if (known == launch_variables().end()) return std::nullopt;
+    Found<std::string> found;
+    for (const std::string& name : known->second) {
+      const std::string text = variables_(name);
+      if (text.empty()) return std::nullopt;
+      found.value += (found.value.empty() ? "" : ":") + text;
+      found.variable += (found.variable.empty() ? "" : " and ") + name;
+    }
+    return found;
+  }
+
   std::optional<Found<std::string>> run() {
     if (const std::string name = variables_("LAGGARD_RUN"); !name.empty())
       return Found<std::string>{name, "LAGGARD_RUN"};
@@ -179,6 +209,27 @@ Variables process_environment() {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? "" : value;
   };
+}
+
+std::optional<std::string> bad_run_name(std::string_view name) {
+  if (name.empty()) return "it is empty";
+  if (name.size() > limits::kMaxRunNameBytes)
+    return "it is longer than " + std::to_string(limits::kMaxRunNameBytes) + " bytes";
+  if (!is_utf8(name)) return "it is not UTF-8";
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (std::any_of(name.begin(), name.end(), is_control)) return "it holds a control character";
+  if (name.find('@') != std::string_view::npos)
+    return "it holds an @, which stands between a run and its attempt";
+  return std::nullopt;
+}
+
+std::string usable_run_name(std::string_view name) {
+  std::string usable = is_utf8(name) ? std::string(name) : escape_to_utf8(name);
+  for (char& c : usable)
+    if (const auto byte = static_cast<unsigned char>(c); byte < 0x20 || byte == 0x7f || byte == '@') c = '-';
+  usable.resize(std::min(usable.size(), limits::kMaxRunNameBytes));
+  while (!is_utf8(usable)) usable.pop_back();  // half a character
+  return usable;
 }
 
 std::optional<std::uint32_t> parse_number(const std::string& text) {

@@ -155,7 +155,7 @@ void RankSource::keep_to_limit() {
   }
 }
 
-void RankSource::drop(std::deque<Batch>::iterator batch) {
+void RankSource::drop(const std::deque<Batch>::iterator& batch) {
   dropped_ += batch->items();
   forget(*batch);
   window_.erase(batch);

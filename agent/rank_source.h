@@ -106,7 +106,7 @@ class RankSource {
   bool replace_config(const ParsedLine& config);
   void say_config_again(std::uint64_t delivered);
   void keep_to_limit();
-  void drop(std::deque<Batch>::iterator batch);
+  void drop(const std::deque<Batch>::iterator& batch);
   bool spill();
   bool load(Batch& batch);
   void forget(const Batch& batch);

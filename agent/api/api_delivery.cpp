@@ -15,6 +15,7 @@
 #include "agent/api/resources.h"
 #include "agent/farewell.h"
 #include "agent/file_feed.h"
+#include "daemon/base/error.h"
 
 namespace laggard::agent {
 namespace {
@@ -63,8 +64,12 @@ ApiDelivery::ApiDelivery(const ApiSettings& settings, ParsedLine config, std::sh
       hurry_(true),
       config_(std::move(config)) {
   constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
-  if (!settings.spool.empty())
+  if (settings.spool.empty()) return;
+  try {
     source_->spill_to(std::make_unique<Spool>(settings.spool, settings.spool_mb * kMib));
+  } catch (const Error& error) {
+    log_->warn("{}: what the queue has no room for is dropped", error.what());
+  }
 }
 
 ApiDelivery::~ApiDelivery() { ::close(wake_fd_); }

@@ -34,10 +34,9 @@ struct Process {
       : settings(with),
         delivery(
             std::make_shared<ApiDelivery>(with, make_config(with, with.config), handover, calls, items)) {
-    if (with.cuda.empty()) return;
-    if (const auto cuda = CudaRuntime::open(with.cuda))
+    if (cuda.has_value())
       timer = std::make_unique<DeviceTimer>(*cuda, recorder, device_lost);
-    else if (with.cuda != "auto")
+    else if (!with.cuda.empty() && with.cuda != "auto")
       make_api_log()->warn("{} is no library of CUDA's runtime: stages have no device times", with.cuda);
   }
 
@@ -59,8 +58,15 @@ struct Process {
   }
 
   const ApiSettings settings;
+  // Steps wait for device times only where there can be some.
+  std::size_t held_steps() const {
+    return cuda.has_value() ? std::max(settings.held_steps, limits::kDeviceHeldSteps) : settings.held_steps;
+  }
+
+  const std::optional<CudaRuntime> cuda =
+      settings.cuda.empty() ? std::nullopt : CudaRuntime::open(settings.cuda);
   const std::shared_ptr<Handover> handover = std::make_shared<Handover>();
-  Recorder recorder{handover->names, handover->ring, calls, settings.held_steps};
+  Recorder recorder{handover->names, handover->ring, calls, held_steps()};
   const std::shared_ptr<ApiDelivery> delivery;
   std::unique_ptr<DeviceTimer> timer;  // null: stages are timed on the host alone
 };
@@ -177,7 +183,9 @@ laggard_status begin(const laggard_options* options) {
       std::atexit(on_exit) == 0 && pthread_atfork(nullptr, nullptr, on_fork_in_child) == 0;
   if (!hooked) throw Shortage("no memory is left to be called at the process's exit and fork");
   require_resources();
-  auto process = std::make_unique<Process>(read_settings(options));
+  const ApiSettings settings = read_settings(options);
+  for (const std::string& remark : settings.remarks) say(remark.c_str());
+  auto process = std::make_unique<Process>(settings);
   Process::reset_counts();
   ApiDelivery::start(process->delivery);
   g_last_delivery = process->delivery;

@@ -2,9 +2,13 @@
 
 #include <laggard/laggard.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -82,15 +86,52 @@ std::optional<std::uint32_t> attempt_of(const laggard_options& options, const La
   return std::min(launch.restarts->value + 1, std::uint32_t{limits::kMaxAttempt});
 }
 
-std::string run_of(const laggard_options& options, const Launch& launch) {
-  std::string run = options.run != nullptr ? options.run : "";
-  if (run.empty() && launch.run.has_value()) run = launch.run->value;
+std::string run_of(const laggard_options& options, const Launch& launch, std::vector<std::string>* remarks) {
+  std::string run = options.run != nullptr ? options.run : "", from;
+  if (run.empty() && launch.run.has_value()) {
+    run = launch.run->value;
+    from = " from " + launch.run->variable;
+  }
   if (run.empty())
     run = options.otherwise_run != nullptr ? options.otherwise_run : program_invocation_short_name;
-  if (run.size() > limits::kMaxRunNameBytes || !is_utf8(run))
-    throw Error("the run's name has more than " + std::to_string(limits::kMaxRunNameBytes) +
-                " bytes or is not UTF-8");
-  return run;
+  const auto why = bad_run_name(run);
+  if (!why.has_value()) return run;
+  std::string usable = usable_run_name(run);
+  if (usable.empty()) usable = "job";
+  remarks->push_back("the run cannot have the name " + escape_to_utf8(run) + from + ": " + *why +
+                     ". It is called " + usable + "; LAGGARD_RUN can give it another");
+  return usable;
+}
+
+// A number that is none is said, and counts as not set.
+std::uint32_t number_or_zero(const char* name, std::size_t most, std::vector<std::string>* remarks) {
+  try {
+    return number_of(name, 0, most).value_or(0);
+  } catch (const Error& error) {
+    remarks->push_back(std::string(error.what()) + ", and counts as not set");
+    return 0;
+  }
+}
+
+void take_config(const laggard_options& options, ApiSettings* out) {
+  if (options.config == nullptr) return;
+  try {
+    make_config(*out, options.config);
+    out->config = options.config;
+  } catch (const Error& error) {
+    out->remarks.push_back(std::string(error.what()) + ": the run goes on without them");
+  }
+}
+
+// The port at which ranks of one machine meet may be that of others on another one.
+std::string launch_of(const Launch& launch) {
+  if (!launch.launch.has_value()) return "";
+  const std::string& text = launch.launch->value;
+  const bool is_this_machine =
+      text.starts_with("127.") || text.starts_with("localhost:") || text.starts_with("::1:");
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  if (!is_this_machine || ::gethostname(host.data(), host.size() - 1) != 0) return text;
+  return std::string(host.data()) + ":" + text;
 }
 
 std::int64_t now_unix_ms() {
@@ -119,25 +160,26 @@ ApiSettings read_settings(const laggard_options* given) {
     out.collector = std::move(collector);
   const Launch launch = read_launch(process_environment());
   if (!launch.wrong.empty()) throw Error(launch.wrong.front());
-  out.run = run_of(options, launch);
+  out.run = run_of(options, launch, &out.remarks);
   place(options, launch, &out);
   out.attempt = attempt_of(options, launch);
+  out.launch = launch_of(launch);
   out.started_unix_ms = now_unix_ms();
-  const std::uint32_t queue = options.queue_records != 0
-                                  ? options.queue_records
-                                  : number_of("LAGGARD_QUEUE_RECORDS", 0, limits::kWindowRecords).value_or(0);
+  const std::uint32_t queue =
+      options.queue_records != 0
+          ? options.queue_records
+          : number_or_zero("LAGGARD_QUEUE_RECORDS", limits::kWindowRecords, &out.remarks);
   if (queue != 0)
     out.queue_records = std::clamp<std::size_t>(queue, limits::kLeastQueueRecords, limits::kWindowRecords);
   out.held_steps = std::min<std::size_t>(options.held_steps, limits::kMaxHeldSteps);
   out.cuda = text_of(options.cuda, "LAGGARD_CUDA");
   if (out.cuda == "none") out.cuda.clear();
-  if (!out.cuda.empty()) out.held_steps = std::max(out.held_steps, limits::kDeviceHeldSteps);
   out.spool = text_of(options.spool, "LAGGARD_SPOOL");
   const std::uint32_t spool_mb = options.spool_mb != 0
                                      ? options.spool_mb
-                                     : number_of("LAGGARD_SPOOL_MB", 0, limits::kMaxSpoolMb).value_or(0);
+                                     : number_or_zero("LAGGARD_SPOOL_MB", limits::kMaxSpoolMb, &out.remarks);
   if (spool_mb != 0) out.spool_mb = std::min(spool_mb, limits::kMaxSpoolMb);
-  if (options.config != nullptr) out.config = options.config;
+  take_config(options, &out);
   out.keys = keys::read_peer_keys(text_of(options.key_file, "LAGGARD_KEY"),
                                   text_of(options.collector_key, "LAGGARD_COLLECTOR_KEY"));
   return out;
@@ -161,6 +203,7 @@ ParsedLine make_config(const ApiSettings& settings, std::string_view text) {
   if (settings.attempt.has_value()) config["attempt"] = *settings.attempt;
   // Beside what it is good for itself, it tells the settings of one start from those of the next.
   if (!config.contains("started_unix_ms")) config["started_unix_ms"] = settings.started_unix_ms;
+  if (!settings.launch.empty()) config.emplace("launch", settings.launch);
   if (settings.local_rank.has_value()) place_on_node(*settings.local_rank, &config);
   const std::string line = config.dump(-1, ' ', false, json::error_handler_t::replace);
   LineParser parser;

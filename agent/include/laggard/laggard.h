@@ -30,7 +30,8 @@ extern "C" {
 typedef enum laggard_status {
   LAGGARD_OK = 0,
   LAGGARD_OFF = 1,          /* disabled, not begun, or ended: the call did nothing */
-  LAGGARD_BAD = 2,          /* an argument or setting that cannot be; the reason stands on stderr */
+  LAGGARD_BAD = 2,          /* an argument that cannot be, or no telling which rank this is or where the
+                             * collector; the reason stands on stderr */
   LAGGARD_OTHER_THREAD = 3, /* not the thread that called laggard_init() */
   LAGGARD_FORKED = 4,       /* the child of a process that had begun */
   LAGGARD_TIMEOUT = 5,      /* the time given was over before everything was delivered */

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <laggard/laggard.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <map>
 
@@ -20,7 +22,7 @@ class SettingsTest : public testing::Test {
                              "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_PROCID"})
       ::unsetenv(name);
     for (const char* name : {"INGEST", "RUN", "RANK", "WORLD_SIZE", "ATTEMPT", "QUEUE_RECORDS", "DISABLED",
-                             "KEY", "COLLECTOR_KEY"})
+                             "KEY", "COLLECTOR_KEY", "SPOOL_MB", "LAUNCH"})
       ::unsetenv((std::string("LAGGARD_") + name).c_str());
     set("RUN", "job");
   }
@@ -134,8 +136,6 @@ TEST_F(SettingsTest, AQueueWithoutALimitIsBounded) {
 
 TEST_F(SettingsTest, WhatCannotBeIsSaid) {
   const std::map<std::string, std::map<std::string, std::string>> wrong{
-      {"200 bytes", {{"RUN", std::string(201, 'x')}}},
-      {"not UTF-8", {{"RUN", "\xff"}}},
       {"set LAGGARD_RANK", {{"WORLD_SIZE", "4"}}},
       {"is none of 4", {{"WORLD_SIZE", "4"}, {"RANK", "4"}}},
       {"LAGGARD_RANK=x", {{"RANK", "x"}}},
@@ -148,6 +148,39 @@ TEST_F(SettingsTest, WhatCannotBeIsSaid) {
     for (const auto& [name, value] : variables) set(name.c_str(), value.c_str());
     EXPECT_NE(refusal().find(sentence), std::string::npos) << sentence << ": " << refusal();
   }
+}
+
+TEST_F(SettingsTest, WhatIsNoReasonToMeasureNothingIsSaid) {
+  const std::map<std::string, std::string> names{{"llm@2", "llm-2"},
+                                                 {"a\nb", "a-b"},
+                                                 {"\xff", "\\xff"},
+                                                 {std::string(199, 'x') + "\u00e4", std::string(199, 'x')}};
+  for (const auto& [given, taken] : names) {
+    set("RUN", given.c_str());
+    const ApiSettings settings = read_settings(nullptr);
+    EXPECT_EQ(settings.run, taken);
+    ASSERT_EQ(settings.remarks.size(), 1U);
+    EXPECT_NE(settings.remarks[0].find(" from LAGGARD_RUN: it "), std::string::npos) << settings.remarks[0];
+  }
+  SetUp();
+  set("QUEUE_RECORDS", "unlimited");
+  set("SPOOL_MB", "-1");
+  laggard_options options = LAGGARD_OPTIONS_INIT;
+  options.config = "[1]";
+  const ApiSettings settings = read_settings(&options);
+  EXPECT_EQ(settings.queue_records, limits::kWindowRecords);
+  EXPECT_EQ(settings.spool_mb, limits::kSpoolMb);
+  EXPECT_EQ(settings.config, "");
+  EXPECT_EQ(settings.remarks.size(), 3U);
+}
+
+TEST_F(SettingsTest, TheStartIsInTheConfig) {
+  set("LAUNCH", "127.0.0.1:29500");
+  std::array<char, 256> host{};
+  ASSERT_EQ(::gethostname(host.data(), host.size() - 1), 0);
+  EXPECT_NE(make_config(read_settings(nullptr), "")
+                .settings.find("\"launch\":\"" + std::string(host.data()) + ":127.0.0.1:29500\""),
+            std::string::npos);
 }
 
 TEST_F(SettingsTest, DisabledByAnythingButNothingAndZero) {

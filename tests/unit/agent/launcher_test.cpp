@@ -5,6 +5,8 @@
 
 #include <map>
 
+#include "daemon/base/limits.h"
+
 namespace laggard::agent {
 namespace {
 
@@ -43,6 +45,11 @@ const Environment kSlurm{{"SLURM_JOB_ID", "77"},
                          {"SLURM_PROCID", "9"},
                          {"SLURM_NTASKS", "12"},
                          {"SLURM_LOCALID", "1"}};
+
+std::string start_of(const Environment& environment) {
+  const Launch launch = launch_of(environment);
+  return launch.launch.has_value() ? launch.launch->value : "";
+}
 
 Environment together(std::initializer_list<Environment> parts) {
   Environment out;
@@ -183,6 +190,29 @@ TEST(Launcher, ANameForTheRun) {
   EXPECT_EQ(run_of({{"PBS_JOBNAME", "llm"}, {"PBS_JOBID", "5.pbs"}}), "llm-5.pbs");
   EXPECT_EQ(run_of({{"LSB_JOBID", "5"}}), "job-5");
   EXPECT_EQ(run_of({{"FLUX_JOB_ID", "f3Rt"}}), "f3Rt");
+}
+
+TEST(Launcher, NamesThatNoRunCanHave) {
+  for (const std::string& name : {std::string("llm"), std::string("a b/c:[1]"), std::string("l\xc3\xa4uft"),
+                                  std::string(limits::kMaxRunNameBytes, 'x')})
+    EXPECT_EQ(bad_run_name(name), std::nullopt) << name;
+  for (const std::string& name :
+       {std::string(), std::string("llm@2"), std::string("http://host:29400@x"), std::string("a\nb"),
+        std::string("a\x7f"), std::string("\xff"), std::string(limits::kMaxRunNameBytes + 1, 'x')})
+    EXPECT_NE(bad_run_name(name), std::nullopt) << name;
+}
+
+// By the launcher that says which rank this is: torchrun in a task of srun meets at its own port.
+TEST(Launcher, WhichStartItIs) {
+  EXPECT_EQ(start_of({}), "");
+  EXPECT_EQ(start_of(kTorch), "");
+  EXPECT_EQ(start_of(kSlurm), "77:0");
+  const Environment met{{"MASTER_ADDR", "node3"}, {"MASTER_PORT", "29500"}};
+  EXPECT_EQ(start_of(together({kTorch, met})), "node3:29500");
+  EXPECT_EQ(start_of(together({kTorch, met, kSlurm})), "node3:29500");
+  EXPECT_EQ(start_of(together({kSlurm, met})), "77:0");
+  EXPECT_EQ(start_of(together({kOpenMpi, {{"PMIX_NAMESPACE", "prterun-node3-1@1"}}})), "prterun-node3-1@1");
+  EXPECT_EQ(start_of(together({kTorch, met, {{"LAGGARD_LAUNCH", "x"}}})), "x");
 }
 
 }  // namespace
