@@ -122,7 +122,8 @@ ExitCode run(std::vector<std::string> arguments, const Console& console) {
     set_up(app, context);
     try {
       std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
-      app.parse(std::move(arguments));
+      context.words_left = std::move(arguments);
+      app.parse(context.words_left);
     } catch (const CLI::ParseError& error) {
       return refused(app, error, console);
     }

@@ -30,6 +30,7 @@ struct Context {
   std::string address = kAddress;
   std::string token_file, ca_file;  // "" for none, and for the system's store
   std::string format_name = "table";
+  std::vector<std::string> words_left;  ///< of the command line while it is read, the next one last
   ExitCode exit_code = ExitCode::fine;
 
   /// Throws Failure for an address that is none, or a token file that is refused.

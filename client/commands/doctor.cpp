@@ -2,14 +2,17 @@
 #include <spdlog/logger.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
 
+#include "agent/api/settings.h"
 #include "agent/collector_link.h"
 #include "agent/connection_log.h"
 #include "agent/launcher.h"
+#include "agent/spool.h"
 #include "client/commands/commands.h"
 #include "client/process/own_collector.h"
 #include "client/render/json_text.h"
@@ -43,7 +46,11 @@ class Findings {
       add(what, Cell(static_cast<std::int64_t>(found->value)), found->variable);
   }
   void remark(const std::string& sentence) { remarks_.push_back(sentence); }
-  void problem(const std::string& sentence) { problems_.push_back(sentence); }
+  // Of what is looked at in two ways, the same sentence may come twice.
+  void problem(const std::string& sentence) {
+    if (std::find(problems_.begin(), problems_.end(), sentence) == problems_.end())
+      problems_.push_back(sentence);
+  }
   bool has_problems() const { return !problems_.empty(); }
 
   View view() const {
@@ -80,11 +87,22 @@ void look_at_launch(Findings& out) {
     out.add("attempt", Cell(std::int64_t{launch.restarts->value} + 1), launch.restarts->variable);
   for (const std::string& remark : launch.remarks) out.remark(remark);
   for (const std::string& wrong : launch.wrong) out.problem(wrong);
-  if (launch.rank && launch.world_size && launch.rank->value >= launch.world_size->value)
-    out.problem("there is no rank " + std::to_string(launch.rank->value) + " of " +
-                std::to_string(launch.world_size->value));
   if (const std::string disabled = variable("LAGGARD_DISABLED"); !disabled.empty() && disabled != "0")
     out.problem("LAGGARD_DISABLED=" + disabled + ": training processes measure nothing");
+}
+
+// What a training process would begin with, and what would keep it from that.
+void look_at_settings(Findings& out) {
+  try {
+    const agent::ApiSettings settings = agent::read_settings(nullptr);
+    for (const std::string& remark : settings.remarks) out.problem(remark);
+    for (const std::string& remark : settings.remarks) out.problem(remark);
+    if (settings.spool.empty()) return;
+    out.add("spool", settings.spool, "LAGGARD_SPOOL");
+    const agent::Spool made(settings.spool, std::uint64_t{settings.spool_mb} << 20);
+  } catch (const Error& error) {
+    out.problem(error.what());
+  }
 }
 
 // What a training process would load, as it says itself.
@@ -92,7 +110,9 @@ void look_at_library(Findings& out) {
   const std::string named = variable("LAGGARD_LIBRARY");
   const std::filesystem::path own = own_library();
   const std::string path = !named.empty() ? named : own.empty() ? "liblaggard.so.0" : own.string();
-  const std::string from = named.empty() ? "" : "LAGGARD_LIBRARY";
+  const std::string from = !named.empty() ? "LAGGARD_LIBRARY"
+                           : own.empty()  ? "the system's search"
+                                          : "beside this program; Python may take another (docs/python.md)";
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   using Version = const char* (*)();
   const auto version =
@@ -136,7 +156,7 @@ std::string look_at_collector(const Context& context, Findings& out) {
 }
 
 // Connects as an agent does, keys and all, and says nothing.
-void look_at_ingest(Findings& out, const std::string& told) {
+void look_at_ingest(const Context& context, Findings& out, const std::string& told) {
   const std::string said = variable("LAGGARD_INGEST"), address = said.empty() ? kIngest : said;
   out.add("ingest", address, said.empty() ? "" : "LAGGARD_INGEST");
   try {
@@ -154,7 +174,7 @@ void look_at_ingest(Findings& out, const std::string& told) {
     out.add("it takes records", link.is_connected() ? "yes" : "no");
     if (link.is_connected()) {
       if (!told.empty() && told != address)
-        out.remark("the collector at " + variable("LAGGARD_COLLECTOR") + " takes records at " + told +
+        out.remark("the collector at " + context.address + " takes records at " + told +
                    ": is that the same place as " + address + "?");
       return;
     }
@@ -169,9 +189,10 @@ void look_at_ingest(Findings& out, const std::string& told) {
 void examine(Context& context) {
   Findings out;
   look_at_launch(out);
+  look_at_settings(out);
   look_at_library(out);
   const std::string ingest = look_at_collector(context, out);
-  look_at_ingest(out, ingest);
+  look_at_ingest(context, out, ingest);
   if (out.has_problems()) context.exit_code = ingest.empty() ? ExitCode::unreachable : ExitCode::condition;
   context.show(out.view());
 }

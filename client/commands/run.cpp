@@ -1,14 +1,20 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <variant>
 
+#include "agent/launcher.h"
 #include "client/commands/commands.h"
 #include "client/http/url.h"
 #include "client/process/job.h"
 #include "client/process/own_collector.h"
+#include "client/process/time_limit.h"
 #include "client/render/text.h"
 #include "client/views/views.h"
 
@@ -20,6 +26,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kLastRecords = 3s;  // for the end of a job's ranks to be seen
 constexpr auto kLookAgain = 100ms;
+// A job, or whoever has waited for its end, waits behind these.
+constexpr auto kAnswer = 4s, kReport = 20s;
 
 struct RunOptions {
   std::string name, data;
@@ -33,7 +41,7 @@ std::string variable(const char* name) {
 }
 
 // As a training script names a run that nobody names: the script's name, or the program's.
-std::string name_of(const RunOptions& options) {
+std::string asked_name(const RunOptions& options) {
   if (!options.name.empty()) return options.name;
   if (std::string said = variable("LAGGARD_RUN"); !said.empty()) return said;
   for (const std::string& word : options.command)
@@ -41,11 +49,23 @@ std::string name_of(const RunOptions& options) {
   return fs::path(options.command.front()).filename();
 }
 
+// Throws Failure (usage) for what the command line itself says wrongly: that alone keeps a job from starting.
+void check_usage(const Context& context, const RunOptions& options) {
+  if (options.command.empty())
+    throw Failure(ExitCode::usage, "which job? It stands behind --: laggard run -- torchrun train.py");
+  if (const auto why = agent::bad_run_name(options.name); why && !options.name.empty())
+    throw Failure(ExitCode::usage, "--name " + options.name + " can be no run's: " + *why);
+  if (context.address != variable("LAGGARD_COLLECTOR")) parse_endpoint(context.address);
+}
+
 fs::path data_of(const RunOptions& options) {
   if (!options.data.empty()) return options.data;
   if (const std::string state = variable("XDG_STATE_HOME"); state.starts_with('/')) return state + "/laggard";
   const std::string home = variable("HOME");
-  if (home.empty()) throw Failure(ExitCode::usage, "where to keep the records is not known: give --data DIR");
+  if (home.empty())
+    throw Failure(ExitCode::usage,
+                  "where a collector could keep the records is not known, since there is no "
+                  "HOME: give --data DIR");
   return home + "/.local/state/laggard";
 }
 
@@ -62,21 +82,85 @@ class Teller {
   const Context& context_;
 };
 
-bool is_answering(const Collector& collector) {
-  try {
-    collector.get("/api/v1/status");
-    return true;
-  } catch (const NoAnswer&) {
-    return false;
-  }
+// As the library in the job would call it.
+std::string name_of(const RunOptions& options, const Teller& teller) {
+  const std::string asked = asked_name(options);
+  const auto why = agent::bad_run_name(asked);
+  if (!why) return asked;
+  std::string usable = agent::usable_run_name(asked);
+  if (usable.empty()) usable = "job";
+  teller.say("no run can have the name " + asked + ": " + *why + ". It is called " + usable +
+             "; --name can give it another");
+  return usable;
+}
+
+template <typename Question>
+auto ask(const Collector& collector, std::chrono::seconds limit, Question question) {
+  if (auto answer = within(limit, std::move(question))) return *std::move(answer);
+  throw NoAnswer(ExitCode::unreachable, "the collector at " + collector.address() + " has not answered in " +
+                                            std::to_string(limit.count()) +
+                                            " s: is it stopped or overloaded, is the address right?");
+}
+
+Json get(const Collector& collector, const std::string& target) {
+  return ask(collector, kAnswer, [collector, target] { return collector.get(target); });
 }
 
 // The run's status; null while the collector does not know it.
 Json status_of(const Collector& collector, const RunRef& run) {
   try {
-    return collector.get(run_target(run));
-  } catch (const NoAnswer&) {
+    return get(collector, run_target(run));
+  } catch (const NoAnswer& failure) {
+    if (failure.code() != ExitCode::no_such_data) throw;
     return {};
+  }
+}
+
+/// Where the job's records go.
+struct Destination {
+  explicit Destination(const Context& context) : collector(context.collector()), address(context.address) {}
+
+  /// Throws Failure when it is no collector that answers.
+  void look() {
+    ingest = ask(collector, kAnswer, [asked = collector, at = address] { return ingest_address(asked, at); });
+  }
+
+  Collector collector;
+  std::string address;
+  std::unique_ptr<OwnCollector> own;  // null: it was there
+  std::string ingest;
+  Json before;  // the status of a run of this name
+};
+
+// Throws whatever keeps the job's records from being kept.
+Destination find_destination(const Context& context, const RunOptions& options, const std::string& name) {
+  Destination found(context);
+  try {
+    found.look();
+  } catch (const NoAnswer&) {
+    const Endpoint http = parse_endpoint(context.address);
+    if (!OwnCollector::could_answer_at(http)) throw;
+    found.own = std::make_unique<OwnCollector>(data_of(options), http, variable("LAGGARD_INGEST"));
+    found.look();
+  }
+  found.before = status_of(found.collector, {name, std::nullopt});
+  return found;
+}
+
+// Nothing, which has been said, when the job has to do without.
+std::optional<Destination> destination_of(const Context& context, const RunOptions& options,
+                                          const std::string& name, const Teller& teller) {
+  try {
+    Destination found = find_destination(context, options, name);
+    const std::string elsewhere =
+        context.address == Context::kAddress ? "" : " --collector " + context.address;
+    teller.say((found.own ? "started a collector; " : "") + ("run \"" + name + "\": laggard status ") + name +
+               " --watch" + elsewhere);
+    return found;
+  } catch (const std::exception& error) {
+    teller.say(error.what());
+    teller.say("the job starts all the same; nothing will be said of it at its end");
+    return std::nullopt;
   }
 }
 
@@ -92,67 +176,106 @@ bool wait_for_end(const Collector& collector, const RunRef& run, const Json& bef
   }
 }
 
-void show_result(const Collector& collector, const RunRef& run, const Json& before, const Teller& teller) {
-  if (!wait_for_end(collector, run, before))
-    return teller.say("nothing of run \"" + run.name +
-                      "\" has come: does the job use laggard? See docs/python.md");
-  const Json report = collector.post("/api/v1/report", report_request({run.name}, {}, ""));
-  if (const auto empty = empty_runs(collector, at(report, "runs")); !empty.empty()) {
-    for (const std::string& sentence : empty) teller.say(sentence);
-    return;
-  }
-  teller.show(report_view(report, {}));
-  teller.show(verdict_view(at(report, "runs").at(0)));
+struct Result {
+  Json report;
+  std::vector<std::string> empty;  // sentences about what has no step
+};
+
+Result result_of(const Collector& collector, const std::string& name) {
+  return ask(collector, kReport, [collector, name] {
+    Result result{collector.post("/api/v1/report", report_request({name}, {}, "")), {}};
+    result.empty = empty_runs(collector, at(result.report, "runs"));
+    return result;
+  });
 }
 
+// The report, and what it does not say of the verdict.
+View result_view(const Json& report) {
+  View view = report_view(report, {}), more = verdict_view(at(report, "runs").at(0));
+  if (auto* facts = std::get_if<Facts>(&more.screen.front()))
+    std::erase_if(*facts, [](const Fact& fact) { return fact.label == "verdict" || fact.label == "window"; });
+  std::move(more.screen.begin(), more.screen.end(), std::back_inserter(view.screen));
+  return view;
+}
+
+void show_result(const Destination& destination, const std::string& name, const Teller& teller) {
+  const Collector& collector = destination.collector;
+  if (!wait_for_end(collector, {name, std::nullopt}, destination.before))
+    return teller.say("nothing of run \"" + name +
+                      "\" has come: does the job use laggard? See docs/python.md");
+  const Result result = result_of(collector, name);
+  for (const std::string& sentence : result.empty) teller.say(sentence);
+  if (!result.empty.empty()) return;
+  teller.show(result_view(result.report));
+  const Json& verdict = at(at(result.report, "runs").at(0), "verdict");
+  if (const std::string sentence = text(at(verdict, "sentence")); !sentence.empty())
+    teller.say("verdict: " + sentence);
+}
+
+// One that cannot be asked is of no use to them either.
 bool is_fed_by_others(const Collector& collector, const std::string& name) {
-  const Json runs = collector.get("/api/v1/runs");
+  Json runs;
+  try {
+    runs = get(collector, "/api/v1/runs");
+  } catch (const NoAnswer&) {
+    return false;
+  }
   for (const Json& run : at(runs, "runs"))
     if (text(at(run, "run")) != name && text(at(run, "state")) == "running") return true;
   return false;
 }
 
-void end_own_collector(OwnCollector& own, const RunOptions& options, const std::string& name,
-                       const Collector& collector, const Teller& teller) {
-  const std::string again = "laggardd --data " + own.data().string();
-  if (options.keep || is_fed_by_others(collector, name))
+void end_own_collector(const Destination& destination, const RunOptions& options, const std::string& name,
+                       const Teller& teller) {
+  OwnCollector& own = *destination.own;
+  if (options.keep || is_fed_by_others(destination.collector, name))
     return teller.say("the collector goes on, process " + std::to_string(own.leave()) +
                       ": kill it when you are done");
-  own.stop();
-  teller.say("the records are in " + own.data().string() + "; to look at them again: " + again);
+  if (const pid_t left = own.stop(); left != 0)
+    teller.say("the collector was told to end and has not, process " + std::to_string(left) +
+               ": kill it, with -9 if it must be");
+  teller.say("the records are in " + own.data().string() + "; to look at them again: laggardd --data " +
+             own.data().string());
 }
 
+// `ingest` is "" when it is not known.
 Job::Variables variables_for(const std::string& name, const std::string& ingest) {
   Job::Variables variables{{"LAGGARD_RUN", name}};
-  if (variable("LAGGARD_INGEST").empty()) variables["LAGGARD_INGEST"] = ingest;
+  if (variable("LAGGARD_INGEST").empty() && !ingest.empty()) variables["LAGGARD_INGEST"] = ingest;
   if (const fs::path library = own_library(); variable("LAGGARD_LIBRARY").empty() && !library.empty())
     variables["LAGGARD_LIBRARY"] = library;
   return variables;
 }
 
-void run_job(Context& context, const RunOptions& options) {
-  const Teller teller(context);
-  const std::string name = name_of(options);
-  const RunRef run{name, std::nullopt};
-  const Collector collector = context.collector();
-  std::optional<OwnCollector> own;
-  if (!is_answering(collector))
-    own.emplace(data_of(options), parse_endpoint(context.address), variable("LAGGARD_INGEST"));
-  const std::string ingest = ingest_address(collector, context.address);
-  const std::string elsewhere = context.address == Context::kAddress ? "" : " --collector " + context.address;
-  teller.say((own ? "started a collector; " : "") + ("run \"" + name + "\": laggard status ") + name +
-             " --watch" + elsewhere);
-
-  const Json before = status_of(collector, run);
-  const int code = Job(options.command, variables_for(name, ingest)).wait();
-  // Whatever becomes of the rest, the job has ended as it has.
-  context.exit_code = static_cast<ExitCode>(code);
+// Whatever becomes of it, the job has ended as it has.
+template <typename Step>
+void try_to(const Teller& teller, Step step) {
   try {
-    show_result(collector, run, before, teller);
-    if (own) end_own_collector(*own, options, name, collector, teller);
-  } catch (const Failure& failure) {
-    teller.say(failure.what());
+    step();
+  } catch (const std::exception& error) {
+    teller.say(error.what());
   }
+}
+
+void run_job(Context& context, const RunOptions& options) {
+  check_usage(context, options);
+  const Teller teller(context);
+  const std::string name = name_of(options, teller);
+  const auto destination = destination_of(context, options, name, teller);
+  Job job(options.command, variables_for(name, destination ? destination->ingest : ""));
+  context.exit_code = static_cast<ExitCode>(job.wait());
+  if (!destination) return;
+  try_to(teller, [&] { show_result(*destination, name, teller); });
+  if (destination->own) try_to(teller, [&] { end_own_collector(*destination, options, name, teller); });
+}
+
+// CLI11 would read the job's words as its own: "[a,b]" as a list of two, --help as a wish for this program's.
+std::vector<std::string> take_job(std::vector<std::string>& words_left) {
+  const auto mark = std::find(words_left.rbegin(), words_left.rend(), "--");
+  if (mark == words_left.rend()) return {};
+  std::vector<std::string> job(mark + 1, words_left.rend());
+  words_left.erase(words_left.begin(), mark.base());
+  return job;
 }
 
 }  // namespace
@@ -163,10 +286,13 @@ void add_run(CLI::App& app, Context& context) {
       app, "run",
       "Starts a training job, with a collector when none is there, and says at its end how it went",
       "While a job runs", "laggard run --name llm -- torchrun --nproc_per_node 8 train.py",
-      "The job finds the collector and the run's name in its environment. Signals are passed on to it, and "
+      "The job finds the collector and the run's name in its environment. Each of its words is passed on as "
+      "it is.\n"
+      "What is wrong with the collector is said and keeps no job from starting. Signals are passed on to "
       "the\n"
-      "exit code is the job's: 128 and the signal's number when one ended it, 127 when there is no such "
-      "program.\n"
+      "job's own process group, and the exit code is the job's: 128 and the signal's number when one ended "
+      "it,\n"
+      "127 when there is no such program, 2 when this command line is wrong and nothing was started.\n"
       "What laggard says goes to standard error.");
   command->add_option("--name", options->name,
                       "The run's name. Default: LAGGARD_RUN, else that of the script or program");
@@ -175,7 +301,16 @@ void add_run(CLI::App& app, Context& context) {
       "Where a collector that has to be started keeps its records. Default: the folder laggard in "
       "XDG_STATE_HOME");
   command->add_flag("--keep", options->keep, "Leave a collector that was started running");
-  command->add_option("command", options->command, "The job, behind --")->required();
+  command
+      ->add_option_function<std::string>(
+          "command",
+          [](const std::string& word) {
+            throw Failure(ExitCode::usage, "the job stands behind --: laggard run -- " + word + " ...");
+          },
+          "The job, behind --")
+      ->option_text("-- PROGRAM ...");
+  command->preparse_callback(
+      [&context, options](std::size_t) { options->command = take_job(context.words_left); });
   command->callback([&context, options] { run_job(context, *options); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <spawn.h>
@@ -12,8 +13,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <fstream>
+#include <memory>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "client/failure.h"
@@ -25,8 +29,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kReadyWithin{20};  // a large database is read first
+constexpr std::chrono::seconds kEndedWithin{10};  // it writes what it has
+constexpr std::chrono::seconds kKilledWithin{1};
+constexpr std::chrono::milliseconds kPoll{10};
 constexpr std::string_view kReady = "laggardd ready:";
-constexpr std::uint16_t kIngestPort = 17600;
+constexpr auto* kIngestPort = "17600";
 
 bool is_this_machine(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
@@ -37,17 +44,37 @@ fs::path program() {
   return fs::exists(beside) ? beside : fs::path("laggardd");
 }
 
-std::string usual_ingest() {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(kIngestPort);
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+bool is_taken(const addrinfo& address) {
+  const int socket = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int again = 1;  // as laggardd binds it
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
-  const bool is_free = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const bool is_free = ::bind(socket, address.ai_addr, address.ai_addrlen) == 0;
+  const int error = errno;
   ::close(socket);
-  return "tcp://127.0.0.1:" + std::to_string(is_free ? kIngestPort : 0);
+  return !is_free && error == EADDRINUSE;
+}
+
+bool is_taken(const std::string& host, const std::string& port) {
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), port.c_str(), nullptr, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
+  for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next)
+    if (is_taken(*address)) return true;
+  return false;
+}
+
+std::string usual_ingest() {
+  return "tcp://127.0.0.1:" + std::string(is_taken("127.0.0.1", kIngestPort) ? "0" : kIngestPort);
+}
+
+// Of a child; one that somebody else has waited for has ended too.
+bool has_ended(pid_t pid, std::chrono::seconds within) {
+  const auto until = std::chrono::steady_clock::now() + within;
+  while (::waitpid(pid, nullptr, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return true;
 }
 
 std::string last_words(const fs::path& log) {
@@ -60,15 +87,18 @@ std::string last_words(const fs::path& log) {
 
 }  // namespace
 
+bool OwnCollector::could_answer_at(const Endpoint& http) {
+  return is_this_machine(http.host) && !http.tls && !is_taken(http.host, http.port);
+}
+
 OwnCollector::OwnCollector(fs::path data, const Endpoint& http, std::string ingest)
     : data_(std::move(data)), log_(data_ / "laggardd.log") {
-  if (!is_this_machine(http.host) || http.tls)
-    throw Failure(ExitCode::unreachable,
-                  "no collector answers at " + http.text +
-                      ", and only one on this machine could be started: is the address right?");
   std::error_code failed;
   fs::create_directories(data_, failed);
-  if (failed) throw Failure(ExitCode::failed, "cannot make " + data_.string() + ": " + failed.message());
+  if (failed)
+    throw Failure(ExitCode::failed, "the records cannot be kept: there can be no directory " +
+                                        data_.string() + ", " + failed.message() +
+                                        ". --data DIR names another one");
   if (ingest.empty()) ingest = usual_ingest();
   std::vector<std::string> words{program(),         "--data", data_,           "--ingest",
                                  std::move(ingest), "--http", host_field(http)};
@@ -91,12 +121,13 @@ OwnCollector::OwnCollector(fs::path data, const Endpoint& http, std::string inge
   if (error != 0) pid_ = 0;
   try {
     if (error != 0)
-      throw Failure(ExitCode::unreachable,
-                    "no collector answers at " + http.text + ", and laggardd cannot be started");
+      throw Failure(ExitCode::unreachable, "no collector answers at " + http.text + ", and " + words.front() +
+                                               " cannot be started with its log in " + log_.string() + ": " +
+                                               std::strerror(error));
     await_ready(output[0]);
   } catch (...) {
     ::close(output[0]);
-    stop();
+    give_up();
     throw;
   }
   ::close(output[0]);
@@ -119,11 +150,19 @@ void OwnCollector::await_ready(int output) {
   }
 }
 
-void OwnCollector::stop() {
-  const pid_t pid = std::exchange(pid_, 0);
-  if (pid == 0) return;
+pid_t OwnCollector::stop() {
+  const pid_t pid = leave();
+  if (pid == 0) return 0;
   ::kill(pid, SIGTERM);
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  return has_ended(pid, kEndedWithin) ? 0 : pid;
+}
+
+// One that has never been ready has nothing to write, and a job waits behind it.
+void OwnCollector::give_up() {
+  const pid_t pid = leave();
+  if (pid == 0) return;
+  ::kill(pid, SIGKILL);
+  has_ended(pid, kKilledWithin);
 }
 
 pid_t OwnCollector::leave() { return std::exchange(pid_, 0); }

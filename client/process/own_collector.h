@@ -12,10 +12,13 @@ namespace laggard::client {
 
 class OwnCollector {
  public:
+  /// Whether one could be started that answers there: on this machine, without TLS, where nobody listens yet.
+  static bool could_answer_at(const Endpoint& http);
+
   /// Starts laggardd with this data directory, which is made when it is missing, and returns when it answers
-  /// at `http`. It has a session of its own, so that Ctrl-C does not end it before the job. Throws Failure:
-  /// usage for an address of another machine, else unreachable with what laggardd said.
-  /// Agents reach it at `ingest`; "": at the usual port, or at any when that one is taken.
+  /// at `http`. It has a session of its own, so that Ctrl-C does not end it before the job. Throws Failure,
+  /// with what laggardd said. Agents reach it at `ingest`; "": at the usual port, or at any when that one is
+  /// taken.
   OwnCollector(std::filesystem::path data, const Endpoint& http, std::string ingest);
   /// Stops it.
   ~OwnCollector() { stop(); }
@@ -23,12 +26,14 @@ class OwnCollector {
   OwnCollector& operator=(const OwnCollector&) = delete;
 
   const std::filesystem::path& data() const { return data_; }
-  void stop();
+  /// Has it end, and waits for that, but not for ever: the process that is still there, else 0.
+  pid_t stop();
   /// It is to go on after this program; its process number.
   pid_t leave();
 
  private:
   void await_ready(int output);
+  void give_up();
 
   const std::filesystem::path data_, log_;
   pid_t pid_ = 0;

@@ -39,7 +39,7 @@ TEST(App, HelpAndVersionAreFine) {
 
 TEST(App, EveryCommandHasAnExample) {
   for (const char* command : {"runs", "status", "report", "compare", "steps", "step", "ranks", "stages",
-                              "import", "export", "close", "keys"}) {
+                              "import", "export", "close", "keys", "run"}) {
     const Outcome help = run_command({command, "--help"});
     EXPECT_EQ(help.code, ExitCode::fine) << command;
     EXPECT_THAT(help.out, HasSubstr(std::string("Example: laggard ") + command));
@@ -76,6 +76,32 @@ TEST(App, UsageIsTwo) {
     EXPECT_THAT(outcome.err, StartsWith("laggard: "));
     EXPECT_EQ(outcome.out, "");
   }
+}
+
+TEST(App, AJobIsOnlyStartedByACommandLineThatIsRight) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> lines = {
+      {{"run"}, "which job? It stands behind --"},
+      {{"run", "--"}, "which job? It stands behind --"},
+      {{"run", "touch", "--no-create", "x"}, "behind --: laggard run -- touch ..."},
+      {{"run", "touch", "--", "x"}, "behind --: laggard run -- touch ..."},
+      {{"run", "--bogus", "--", "true"}, "--bogus"},
+      {{"run", "--name", "--", "true"}, "--name"},
+      {{"run", "--name", "llm@v2", "--", "true"}, "--name llm@v2 can be no run's: it holds an @"},
+      {{"run", "--name", std::string(201, 'x'), "--", "true"}, "longer than 200 bytes"},
+      {{"--collector", "ftp://x", "run", "--", "true"}, "no address of a collector"}};
+  for (const auto& [line, why] : lines) {
+    const Outcome outcome = run_command(line);
+    EXPECT_EQ(outcome.code, ExitCode::usage) << testing::PrintToString(line);
+    EXPECT_THAT(outcome.err, HasSubstr(why));
+  }
+}
+
+TEST(App, OnlyTheWordsOfAJobAreCutOff) {
+  const Outcome help = run_command({"run", "--help"});
+  EXPECT_EQ(help.code, ExitCode::fine);
+  EXPECT_THAT(help.out, HasSubstr("-- PROGRAM"));
+  const StubCollector collector({{"GET /api/v1/runs/--job", {.body = R"({"run": "--job"})"}}});
+  EXPECT_EQ(ask(collector, {"status", "--", "--job"}).code, ExitCode::fine);
 }
 
 TEST(App, AWordThatIsNoCommandIsNamedWithThoseThatAreAlike) {
