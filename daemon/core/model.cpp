@@ -87,16 +87,17 @@ std::optional<StageKind> built_in_kind(std::string_view name) {
 StageId StageTable::intern(std::string_view name) {
   if (const auto known = find(name)) return *known;
   if (stages_.size() >= limits::kMaxStagesPerAttempt) return kNoStage;
-  Stage stage{.name = std::string(name)};
-  if (const auto kind = built_in_kind(name)) {
-    stage.kind = *kind;
-    stage.kind_from = Knowledge::built_in;
-  }
-  restore(std::move(stage));
+  restore({.name = std::string(name)});
   return static_cast<StageId>(stages_.size() - 1);
 }
 
 void StageTable::restore(Stage stage) {
+  // What a name means is not stored: it is as this version knows it.
+  if (stage.kind_from == Knowledge::assumed || stage.kind_from == Knowledge::built_in) {
+    const auto kind = built_in_kind(stage.name);
+    stage.kind = kind.value_or(StageKind::work);
+    stage.kind_from = kind.has_value() ? Knowledge::built_in : Knowledge::assumed;
+  }
   by_name_.emplace(stage.name, static_cast<StageId>(stages_.size()));
   stages_.push_back(std::move(stage));
 }
