@@ -175,10 +175,10 @@ class Install(EndToEnd):
         made = subprocess.run(["/usr/bin/python3", "-m", "venv", self.home / "venv"], capture_output=True, text=True)
         self.need(made.returncode == 0, "Debian's python3-venv")
 
-    def pip_install(self, source):
+    def pip_install(self, source, **variables):
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("LAGGARD_", "PYTHON"))}
         pip = [self.home / "venv/bin/python", "-m", "pip", "install", "--no-build-isolation", "--no-index", source]
-        done = subprocess.run(pip, capture_output=True, text=True, env=plain | {"LAGGARD_LIBRARY": str(LIBRARY)})
+        done = subprocess.run(pip, capture_output=True, text=True, env=plain | variables)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return plain
 
@@ -193,7 +193,7 @@ class Install(EndToEnd):
     def test_from_the_source_tree(self):
         source = self.home / "source"
         shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__"))
-        installed = self.assert_works(self.pip_install(source))
+        installed = self.assert_works(self.pip_install(source, LAGGARD_LIBRARY=str(LIBRARY)))
         self.assertTrue(installed.is_relative_to(self.home / "venv"))
         self.assertTrue((installed.parent / "liblaggard.so.0").is_file())
 
@@ -209,6 +209,8 @@ class Install(EndToEnd):
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("LAGGARD_", "PYTHON"))}
         installed = self.assert_works(plain | {"PYTHONPATH": str(package)})
         self.assertTrue(installed.is_relative_to(prefix), "as it lies there, it finds the library of its tree")
+        installed = self.assert_works(self.pip_install(package))
+        self.assertTrue((installed.parent / "liblaggard.so.0").is_file(), "it takes the library of its tree along")
 
 
 if __name__ == "__main__":
