@@ -95,6 +95,17 @@ std::vector<std::string> left_out_of(const agent::DeliveryReport& report) {
   return sentences;
 }
 
+// Most likely not what was meant, beside files that have some.
+std::vector<std::string> without_records(const agent::DeliveryReport& report) {
+  std::vector<std::string> sentences;
+  for (const agent::FileReport& file : report.files)
+    if (const std::uint64_t lines = file.lines.lines(); file.lines.totals().accepted == 0)
+      sentences.push_back(file.path + (lines == 0
+                                           ? ": the file is empty"
+                                           : ": none of its " + plural_of(lines, "line") + " is a record"));
+  return sentences;
+}
+
 View view_of(const agent::DeliveryReport& report, const std::vector<std::string>& left_out) {
   Table table{"",
               {{"file", "file", Align::left, Show::people},
@@ -113,8 +124,9 @@ View view_of(const agent::DeliveryReport& report, const std::vector<std::string>
               {}};
   View view;
   for (const agent::FileReport& file : report.files) table.rows.push_back(row_of(file));
-  view.json = {{"files", json_rows(table)}, {"left_out", left_out}};
-  view.screen = {table, Notes{left_out}};
+  const std::vector<std::string> without = without_records(report);
+  view.json = {{"files", json_rows(table)}, {"left_out", left_out}, {"without_records", without}};
+  view.screen = {table, Notes{left_out}, Notes{without}};
   view.rows = std::move(table);
   return view;
 }

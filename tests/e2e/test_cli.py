@@ -176,6 +176,15 @@ class Import(EndToEnd):
     def imported(self, *files, options=()):
         return run_client("--collector", self.collector.http, "import", "--run", "job", *options, *files)
 
+    def test_a_file_without_a_record_is_named(self):
+        empty, notes = self.home / "empty.jsonl", self.home / "notes.txt"
+        empty.touch()
+        notes.write_text("a line\nanother\n")
+        done = self.imported(CASES / "A04" / "mixed.jsonl", empty, notes)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("empty.jsonl: the file is empty", done.stdout)
+        self.assertIn("notes.txt: none of its 2 lines is a record", done.stdout)
+
     def test_what_was_left_out_is_said_in_every_form(self):
         file = CASES / "A05" / "non_object_lines.jsonl"
         reason = r"non_object_lines\.jsonl:2: no object \(the first of 4 such lines\)"
