@@ -35,10 +35,10 @@ const std::vector<Convention>& conventions() {
   return kConventions;
 }
 
-/// Which start of the job it is: what these hold together. A port at which ranks meet is no two jobs' at a
-/// time.
+/// Which start of the job it is: what these hold together. The port at which ranks meet is one for all of
+/// them, while each may have another name for the machine.
 const std::map<std::string, Names>& launch_variables() {
-  static const std::map<std::string, Names> kVariables{{"torchrun", {"MASTER_ADDR", "MASTER_PORT"}},
+  static const std::map<std::string, Names> kVariables{{"torchrun", {"MASTER_PORT"}},
                                                        {"PALS", {"PALS_APID"}},
                                                        {"Open MPI", {"PMIX_NAMESPACE"}},
                                                        {"Flux", {"FLUX_JOB_ID"}},

@@ -2,13 +2,9 @@
 
 #include <laggard/laggard.h>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -123,17 +119,6 @@ void take_config(const laggard_options& options, ApiSettings* out) {
   }
 }
 
-// The port at which ranks of one machine meet may be that of others on another one.
-std::string launch_of(const Launch& launch) {
-  if (!launch.launch.has_value()) return "";
-  const std::string& text = launch.launch->value;
-  const bool is_this_machine =
-      text.starts_with("127.") || text.starts_with("localhost:") || text.starts_with("::1:");
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  if (!is_this_machine || ::gethostname(host.data(), host.size() - 1) != 0) return text;
-  return std::string(host.data()) + ":" + text;
-}
-
 std::int64_t now_unix_ms() {
   using namespace std::chrono;
   return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
@@ -163,7 +148,7 @@ ApiSettings read_settings(const laggard_options* given) {
   out.run = run_of(options, launch, &out.remarks);
   place(options, launch, &out);
   out.attempt = attempt_of(options, launch);
-  out.launch = launch_of(launch);
+  if (launch.launch.has_value()) out.launch = launch.launch->value;
   out.started_unix_ms = now_unix_ms();
   const std::uint32_t queue =
       options.queue_records != 0
@@ -203,7 +188,7 @@ ParsedLine make_config(const ApiSettings& settings, std::string_view text) {
   if (settings.attempt.has_value()) config["attempt"] = *settings.attempt;
   // Beside what it is good for itself, it tells the settings of one start from those of the next.
   if (!config.contains("started_unix_ms")) config["started_unix_ms"] = settings.started_unix_ms;
-  if (!settings.launch.empty()) config.emplace("launch", settings.launch);
+  if (!settings.launch.empty()) config["launch_id"] = settings.launch;
   if (settings.local_rank.has_value()) place_on_node(*settings.local_rank, &config);
   const std::string line = config.dump(-1, ' ', false, json::error_handler_t::replace);
   LineParser parser;

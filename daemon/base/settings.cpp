@@ -56,7 +56,7 @@ Settings parse_settings(std::string_view text) {
   settings.stage_parents = texts(object, "stage_parents");
   settings.stage_kinds = texts(object, "stage_kinds");
   settings.topology = places(object, "topology");
-  for (const auto& [key, out] : {std::pair{"host", &settings.host}, std::pair{"launch", &settings.launch}})
+  for (const auto& [key, out] : {std::pair{"host", &settings.host}, std::pair{"launch_id", &settings.launch}})
     if (const auto it = object.find(key); it != object.end() && it->is_string())
       *out = it->get<std::string>();
   return settings;

@@ -63,6 +63,8 @@ class Attempt {
   bool has_rank(Rank rank) const { return ranks_.contains(rank); }
   std::optional<Step> last_step(Rank rank) const;
   std::string settings(Rank rank) const;
+  /// Whether the source of a rank is connected and heard of.
+  bool any_live() const { return live_ranks_ > 0; }
   /// Which start of the job its ranks say that they are of; "" when none says it.
   const std::string& launch() const { return launch_; }
   /// Adds what has to be stored now: settled steps, and open ones that have waited `max_wait_ms`.
@@ -156,7 +158,6 @@ class Attempt {
   void add_to_history(const StepPoint& point);
   std::int64_t overdue_ms() const;
   std::int64_t stalled_ms() const;
-  bool any_live() const { return live_ranks_ > 0; }
   void forget_history(std::map<Step, StepPoint>::iterator point);
   std::shared_ptr<const StepView> step_view(const OpenStep& step) const;
   static bool due(const OpenStep& step, UnixMs now, std::int64_t max_wait_ms);

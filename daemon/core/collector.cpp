@@ -174,16 +174,20 @@ std::uint32_t Collector::newest_attempt_with(const Run& run, Rank rank) {
   return 0;
 }
 
+// Whether this rank is not in it, and its world has the size that the rank says.
+bool Collector::could_join(const Attempt& attempt, Rank rank, std::uint32_t world_size) {
+  const std::uint32_t theirs = attempt.row().world_size;
+  return !attempt.has_rank(rank) && (world_size == 0 || theirs == 0 || theirs == world_size);
+}
+
 // The attempt a rank goes on to: from `least` on, the first that other ranks are in, this one is not, and
 // whose world has the size and whose start is the one that it says; else a new one.
 std::uint32_t Collector::next_attempt(const Run& run, Rank rank, std::uint32_t least,
                                       std::uint32_t world_size, const std::string& launch) {
   for (auto it = run.attempts.lower_bound(least); it != run.attempts.end(); ++it) {
     const Attempt& attempt = *it->second;
-    const std::uint32_t theirs = attempt.row().world_size;
-    const bool same_size = world_size == 0 || theirs == 0 || theirs == world_size;
     const bool same_start = launch.empty() || attempt.launch().empty() || attempt.launch() == launch;
-    if (!attempt.has_rank(rank) && same_size && same_start) return it->first;
+    if (same_start && could_join(attempt, rank, world_size)) return it->first;
   }
   return run.attempts.empty() ? least : std::max(least, run.attempts.rbegin()->first + 1);
 }
@@ -214,9 +218,10 @@ std::uint32_t Collector::first_attempt(Run& run, const Source& source, const Ite
       attempt_of(run, items.attempt, now).add_clash(clash_of(*other, source));
     return items.attempt;
   }
-  // Two jobs of one name can begin at the same time.
+  // Two jobs of one name can begin at the same time. What tells a start may come again when it is over.
   for (auto it = run.attempts.rbegin(); it != run.attempts.rend() && !launch.empty(); ++it)
-    if (it->second->launch() == launch && !it->second->has_rank(rank)) return it->first;
+    if (it->second->launch() == launch && it->second->any_live() && could_join(*it->second, rank, world_size))
+      return it->first;
   if (newest == 0) return next_attempt(run, rank, items.attempt, world_size, launch);
 
   if (other != nullptr) {

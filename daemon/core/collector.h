@@ -163,6 +163,7 @@ class Collector {
   Attempt& write_to(Run& run, Source& source, std::uint32_t number, UnixMs now);
 
   static std::uint32_t newest_attempt_with(const Run& run, Rank rank);
+  static bool could_join(const Attempt& attempt, Rank rank, std::uint32_t world_size);
   static std::uint32_t next_attempt(const Run& run, Rank rank, std::uint32_t least, std::uint32_t world_size,
                                     const std::string& launch);
   static Clash clash_of(const Source& first, const Source& second);

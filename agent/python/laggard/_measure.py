@@ -147,7 +147,9 @@ class _Step:
             count(name, amount)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, raised, *_):
+        if raised is not None:
+            tag("exception")  # what broke off is no step to compare
         if _open_step[0] is self:
             _step_end()
         else:

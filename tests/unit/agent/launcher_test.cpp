@@ -208,8 +208,8 @@ TEST(Launcher, WhichStartItIs) {
   EXPECT_EQ(start_of(kTorch), "");
   EXPECT_EQ(start_of(kSlurm), "77:0");
   const Environment met{{"MASTER_ADDR", "node3"}, {"MASTER_PORT", "29500"}};
-  EXPECT_EQ(start_of(together({kTorch, met})), "node3:29500");
-  EXPECT_EQ(start_of(together({kTorch, met, kSlurm})), "node3:29500");
+  EXPECT_EQ(start_of(together({kTorch, met})), "29500");
+  EXPECT_EQ(start_of(together({kTorch, met, kSlurm})), "29500");
   EXPECT_EQ(start_of(together({kSlurm, met})), "77:0");
   EXPECT_EQ(start_of(together({kOpenMpi, {{"PMIX_NAMESPACE", "prterun-node3-1@1"}}})), "prterun-node3-1@1");
   EXPECT_EQ(start_of(together({kTorch, met, {{"LAGGARD_LAUNCH", "x"}}})), "x");

@@ -411,7 +411,7 @@ TEST_F(CollectorTest, TwoStartsAtTheSameTimeAreTwoAttempts) {
       const auto& [launch, rank] = starts[i];
       sources.emplace_back(*collector, "job", rank, launch + std::to_string(rank), "api", "node-" + launch);
       sources.back().hello(now);
-      sources.back().config(R"({"world_size":2,"launch":")" + launch + R"(","started_unix_ms":)" +
+      sources.back().config(R"({"world_size":2,"launch_id":")" + launch + R"(","started_unix_ms":)" +
                                 std::to_string(1000 + i) + "}",
                             2, now);
     }
@@ -425,6 +425,24 @@ TEST_F(CollectorTest, TwoStartsAtTheSameTimeAreTwoAttempts) {
   }
 }
 
+// The port of the next start is the same, its world is larger, and a rank that was not there before comes
+// first.
+TEST_F(CollectorTest, ARankOfTheNextStartIsNotTakenForOneThatWasLate) {
+  for (const auto& [start, world, ranks] :
+       {std::tuple{1, 2, std::vector<Rank>{0, 1}}, std::tuple{2, 4, std::vector<Rank>{3, 0, 1, 2}}})
+    for (const Rank rank : ranks) {
+      TestSource source(*collector, "job", rank, std::to_string(start) + std::to_string(rank), "api",
+                        "node" + std::to_string(start));
+      source.hello(now);
+      source.config(R"({"launch_id":"29500","world_size":)" + std::to_string(world) +
+                        R"(,"started_unix_ms":)" + std::to_string(start) + "}",
+                    static_cast<std::uint32_t>(world), now);
+      if (start == 1) source.bye(true, now);
+    }
+  EXPECT_EQ(view(1)->ranks.size(), 2U);
+  EXPECT_EQ(view(2)->ranks.size(), 4U);
+}
+
 // The token of a start may come again, as a port does; its attempt has been there.
 TEST_F(CollectorTest, TheSameStartAgainIsTheNextAttempt) {
   for (const int start : {1, 2})
@@ -433,7 +451,7 @@ TEST_F(CollectorTest, TheSameStartAgainIsTheNextAttempt) {
                         "node" + std::to_string(start));
       source.hello(now);
       source.config(
-          R"({"world_size":2,"launch":"node:29500","started_unix_ms":)" + std::to_string(start) + "}", 2,
+          R"({"world_size":2,"launch_id":"node:29500","started_unix_ms":)" + std::to_string(start) + "}", 2,
           now);
       source.bye(true, now);
     }

@@ -46,7 +46,7 @@ class Measure(unittest.TestCase):
         self.begin()
         with self.assertRaises(KeyError), laggard.step(), laggard.stage("forward"):
             raise KeyError
-        self.assertEqual(self.library.calls, ["step -1", "begin forward", "end forward", "step end"])
+        self.assertEqual(self.library.calls, ["step -1", "begin forward", "end forward", "tag exception", "step end"])
 
     def test_a_decorator_from_before_the_beginning(self):
         @laggard.stage("forward")
