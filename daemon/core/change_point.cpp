@@ -107,13 +107,30 @@ double usual_distance(std::span<const double> series, std::size_t steps) {
   return middle_of(std::move(distances));
 }
 
-// Of a first-order autoregression the variance of x(t + 2) - x(t) is (1 + r) times that of x(t + 1) - x(t).
-// The margin is four times what medians of n distances are off by, about 1 / sqrt(n).
+// The r for which 1 + r + ... + r^(steps - 1) is `ratio`.
+double correlation_for(double ratio, std::size_t steps) {
+  double low = 0, high = 1;
+  for (int i = 0; i < 30; ++i) {
+    const double r = (low + high) / 2;
+    const double sum = (1 - std::pow(r, static_cast<double>(steps))) / (1 - r);
+    (sum < ratio ? low : high) = r;
+  }
+  return low;
+}
+
+// Of a first-order autoregression the variance of x(t + k) - x(t) is 1 + r + ... + r^(k - 1) times that of
+// x(t + 1) - x(t). Noise that wanders beneath other noise shows over longer distances only. The margin is
+// four times what medians of n distances are off by, about 1 / sqrt(n).
 double most_correlation(std::span<const double> series) {
-  const double one = usual_distance(series, 1), two = usual_distance(series, 2);
+  const double one = usual_distance(series, 1);
   if (one == 0) return 1;
-  const double ratio = two / one;
-  return ratio * ratio - 1 + 4 / std::sqrt(static_cast<double>(series.size()));
+  double most = 0;
+  for (const std::size_t steps : {2U, 8U, 32U}) {
+    if (4 * steps > series.size()) break;
+    const double ratio = usual_distance(series, steps) / one;
+    most = std::max(most, correlation_for(ratio * ratio, steps));
+  }
+  return most + 4 / std::sqrt(static_cast<double>(series.size()));
 }
 
 }  // namespace
@@ -130,7 +147,7 @@ double autocorrelation_of(std::span<const double> series) {
   if (squares == 0) return 0;
   const auto n = static_cast<double>(series.size());
   const double r = (products / squares + 1 / n) / (1 - 3 / n);
-  return r > 0 ? std::min(r, std::max(most_correlation(series), 0.0)) : r;
+  return r > 0 ? std::min(r, most_correlation(series)) : r;
 }
 
 std::optional<ChangePoint> find_change(std::span<const double> series) {

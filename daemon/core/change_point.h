@@ -41,7 +41,7 @@ double effective_size(double n, double autocorrelation);
 /// First-order autocorrelation of a series about its mean, corrected for the bias that short series have
 /// (Marriott and Pope 1954: -(1 + 3 r) / n); 0 for a constant series and for one of under eight values.
 /// Levels that come and go look like much correlation; in long series it is no larger than what the
-/// differences of values one and two steps apart leave possible.
+/// differences of values 1, 2, 8 and 32 steps apart leave possible.
 double autocorrelation_of(std::span<const double> series);
 
 }  // namespace laggard::core

@@ -118,19 +118,23 @@ std::string waited_for(const Comparison& comparison, int digits) {
     else
       left -= row.difference;
   }
-  if (in_sync * left <= 0 || std::abs(left) < kCarries * std::abs(in_sync)) return "";
+  const double wall = comparison.wall().difference;
+  const bool same_way = in_sync * wall > 0 && left * wall > 0 && own->difference * wall > 0;
+  if (!same_way || std::abs(left) < kCarries * std::abs(in_sync)) return "";
   const bool is_slower = own->difference > 0;
   const RunReport& run = (is_slower ? comparison.newer : comparison.base).front().report;
-  return "Waiting is not the reason: the largest own time of a rank " +
+  return "It is work that changed, not waiting: the largest own time of a rank " +
          std::string(is_slower ? "grew" : "fell") + " by " +
-         rounded(std::abs(own->difference) / 1000, digits) + " s. laggard verdict " + run.run + "@" +
-         std::to_string(run.attempt) + " says whose it " + (is_slower ? "is" : "was") +
-         ", and in which stage.";
+         rounded(std::abs(own->difference) / 1000, digits) + " s (laggard verdict " + run.run + "@" +
+         std::to_string(run.attempt) +
+         " says whose, and in which stage). The stages that follow are in part those of "
+         "ranks that waited for it.";
 }
 
 /// A sentence for each named stage, those that go the wall's way first, and one for all of them together.
 void add_causes(const Comparison& comparison, int digits, std::vector<std::string>& sentences) {
   double together = 0;
+  if (std::string text = waited_for(comparison, digits); !text.empty()) sentences.push_back(std::move(text));
   for (const bool along : {true, false}) {
     for (const std::size_t i : comparison.causes) {
       const ComparedRow& row = comparison.rows[i];
@@ -139,7 +143,6 @@ void add_causes(const Comparison& comparison, int digits, std::vector<std::strin
       together += row.difference;
     }
   }
-  if (std::string text = waited_for(comparison, digits); !text.empty()) sentences.push_back(std::move(text));
   sentences.push_back("Named stages together: " + with_sign(together / 1000, digits) + " of " +
                       with_sign(comparison.wall().difference / 1000, digits) + " s.");
 }

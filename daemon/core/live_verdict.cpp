@@ -23,7 +23,7 @@ void LiveVerdict::put(const StepView& view) {
   if (!in_window(step) || (rests_after_.has_value() && step <= *rests_after_)) return;
   view_.reset();
   if (!first_step_.has_value() && !last_step_.has_value()) warm_up(step);
-  if (view.breakdown.aside) aside_ = step;
+  aside_ = view.breakdown.aside ? std::optional(step) : std::nullopt;
   if (view.breakdown.aside || (warm_ && warm_up_.contains(step))) return drop(step);
   was_over_ = false;
   rests_after_.reset();

@@ -63,7 +63,7 @@ class LiveVerdict {
   std::set<Step> warm_up_;  // steps that were put while before_ and they were kWarmUpSteps or fewer
   bool warm_ = false;
   bool was_over_ = false;
-  std::optional<Step> aside_;                // the last step that was
+  std::optional<Step> aside_;                // the last step that came, when it was
   std::optional<Step> rests_after_;          // the last verdict stands until there are steps beyond this one
   std::shared_ptr<const VerdictView> view_;  // null when it is stale
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "daemon/core/verdict.h"
+
 namespace laggard::core {
 namespace {
 
@@ -40,13 +42,6 @@ std::vector<double> sum_own(const StageTimes& times, const StageTable& stages) {
   return own;
 }
 
-/// What a stage takes of a rank's own time: nothing where the rank does not have it.
-double part_of_own(const StageTimes& times, StageId stage, std::size_t record) {
-  return state_of(times.inclusive.at(stage, record)) == ValueState::absent
-             ? 0
-             : times.exclusive.at(stage, record);
-}
-
 /// Fills in what concerns single stages of the ranks in `columns`, whose own times are known.
 class StageScan {
  public:
@@ -57,28 +52,21 @@ class StageScan {
         times_(times),
         stages_(stages),
         sync_(columns.size(), kAbsent),
-        excess_(columns.size()) {
-    out_.stage.assign(columns.size(), kNoStage);
+        most_(columns.size()),
+        extra_(columns.size()) {
     largest_own_ = *std::ranges::max_element(out_.own_ms);
   }
 
   void run() {
     for (StageId stage = 0; stage < stages_.size(); ++stage) {
-      const bool is_sync = stages_[stage].kind == StageKind::sync;
-      std::size_t measured = 0;
       values_.clear();
-      for (const std::size_t column : columns_) {
-        measured += is_measured(stage, column) ? 1 : 0;
-        if (!is_sync || is_measured(stage, column))
-          values_.push_back(is_sync ? times_.exclusive.at(stage, column)
-                                    : part_of_own(times_, stage, column));
-      }
-      if (measured == 0) continue;
-      const Middle middle(values_);
-      if (is_sync)
-        add_sync(stage, middle.median());
+      for (const std::size_t column : columns_)
+        if (is_measured(stage, column)) values_.push_back(times_.exclusive.at(stage, column));
+      if (values_.empty()) continue;
+      if (stages_[stage].kind == StageKind::sync)
+        add_sync(stage, Middle(values_).median());
       else
-        add_own(stage, middle);
+        add_own(stage);
     }
     add_excess();
     for (const double sync : sync_) {
@@ -90,27 +78,38 @@ class StageScan {
 
   /// Call run() before.
   std::optional<Culprit> culprit(const Spread& own, double wall_ms) const {
-    if (own.present < 2 || !is_valid(wall_ms)) return std::nullopt;
+    if (own.present < 2 || !is_valid(wall_ms) || own.max > kOddWalls * wall_ms) return std::nullopt;
     const double excess = own.max - own.median;
     if (!(excess > kCulpritExcess * wall_ms)) return std::nullopt;
     const auto at =
         static_cast<std::size_t>(std::ranges::lower_bound(out_.ranks, own.max_rank) - out_.ranks.begin());
     return Culprit{.rank = own.max_rank,
                    .own_excess_ms = excess,
-                   .stage = out_.stage[at],
-                   .stage_excess_ms = excess_[at]};
+                   .stage = most_[at].stage,
+                   .stage_excess_ms = most_[at].excess_ms};
   }
 
  private:
-  // A stage that stands in for another one, which the rank then lacks, explains no more than the rank's own
-  // time exceeds that of the others.
+  struct Most {
+    StageId stage = kNoStage;
+    double excess_ms = 0;
+    void offer(StageId other, double excess) {
+      if (stage == kNoStage || excess > excess_ms) *this = {other, excess};
+    }
+  };
+
+  // A stage is compared among the ranks that have it. Where that explains little, it may be that only slow
+  // ranks have one, or another one in its place: what they do there beyond the others is then no more than
+  // their own time is.
   void add_excess() {
     std::vector<double> own(out_.own_ms.begin(), out_.own_ms.end());
     const Middle middle(own);
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const double mine = out_.own_ms[i];
-      const double most = columns_.size() == 1 ? mine : std::max(mine - middle.median_without(mine), 0.0);
-      out_.stage_excess_ms.push_back(single(std::min(excess_[i], most)));
+      const double all = columns_.size() == 1 ? mine : std::max(mine - middle.median_without(mine), 0.0);
+      if (2 * most_[i].excess_ms < all && extra_[i].excess_ms > most_[i].excess_ms) most_[i] = extra_[i];
+      out_.stage.push_back(most_[i].stage);
+      out_.stage_excess_ms.push_back(single(std::min(most_[i].excess_ms, all)));
     }
   }
 
@@ -129,17 +128,23 @@ class StageScan {
     longest_sync_ms_ = std::max(longest_sync_ms_, median);
   }
 
-  void add_own(StageId stage, const Middle& middle) {
+  // With the values of the ranks that have it in values_.
+  void add_own(StageId stage) {
+    const std::size_t have = values_.size(), all = columns_.size();
+    const Middle among_them(values_);
+    values_.resize(all, 0);
+    const Middle among_all(values_);
+    const double usual = 2 * have < all ? 0 : among_them.median();  // on the usual rank
     double largest = 0;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const double time = part_of_own(times_, stage, columns_[i]);
-      const double own = out_.own_ms[i] - (time - middle.median());
+    for (std::size_t i = 0; i < all; ++i) {
+      double own = out_.own_ms[i];
+      if (is_measured(stage, columns_[i])) {
+        const double time = times_.exclusive.at(stage, columns_[i]);
+        own -= time - usual;
+        most_[i].offer(stage, have == 1 ? time : time - among_them.median_without(time));
+        if (have < all && have > 1) extra_[i].offer(stage, time - among_all.median_without(time));
+      }
       largest = std::max(largest, own);
-      if (!is_measured(stage, columns_[i])) continue;
-      const double excess = columns_.size() == 1 ? time : time - middle.median_without(time);
-      if (out_.stage[i] != kNoStage && excess <= excess_[i]) continue;
-      out_.stage[i] = stage;
-      excess_[i] = excess;
     }
     out_.recoverable.push_back({stage, single(largest_own_ - largest)});
   }
@@ -148,8 +153,9 @@ class StageScan {
   std::span<const std::size_t> columns_;
   const StageTimes& times_;
   const StageTable& stages_;
-  std::vector<double> sync_;    // of each column, over all sync stages
-  std::vector<double> excess_;  // of each column, in its stage
+  // Of each column: time in all sync stages, and the stages with the largest excess.
+  std::vector<double> sync_;
+  std::vector<Most> most_, extra_;
   std::vector<double> values_;
   double largest_own_ = 0, longest_sync_ms_ = 0;
 };

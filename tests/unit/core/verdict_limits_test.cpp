@@ -164,6 +164,31 @@ TEST_F(VerdictLimits, AStageThatOnlyTheSlowHaveIsTheReason) {
   EXPECT_NEAR(loss->wall_ms, 310, 1e-3);
 }
 
+// As the first and last stages of a pipeline have them: half of the ranks, or fewer, and no reason for
+// anything.
+TEST_F(VerdictLimits, AStageThatSomeHaveIsNoReasonWhereAnotherExplainsIt) {
+  for (const Rank with_embedding : {2U, 4U}) {
+    window = VerdictWindow(kLive);
+    for (Step number = 1; number <= 30; ++number) {
+      std::vector<Stages> ranks;
+      for (Rank rank = 0; rank < 8; ++rank) {
+        const double backward = rank == 1 ? 240 : 200, place = rank < with_embedding ? 20 : 0;
+        Stages times{{"forward", 120 - place}, {"backward", backward}, {"all_reduce", 450 - 120 - backward}};
+        if (place > 0) times.push_back({"embedding", place});
+        ranks.push_back(times);
+      }
+      put(number, ranks, 450);
+    }
+    ASSERT_TRUE(judge().held.has_value());
+    EXPECT_THAT(judge().held->ranks, ElementsAre(1));
+    EXPECT_EQ(judge().held->stage, stages.find("backward")) << sentence();
+    EXPECT_DOUBLE_EQ(judge().held->stage_excess_ms, 40);
+    if (with_embedding < 4) continue;  // the usual rank has none
+    for (const WhatIf& what : judge().what_if)
+      EXPECT_TRUE(what.of != WhatIf::Of::stage || what.stage == stages.find("backward")) << what.stage;
+  }
+}
+
 TEST_F(VerdictLimits, RanksThatAreSlowInDifferentStagesAreToldSo) {
   for (Step number = 1; number <= 30; ++number) {
     std::vector<Stages> ranks(16, Stages{{"forward", 300}, {"loss", 300}, {"all_reduce", 110}});
@@ -218,6 +243,16 @@ TEST_F(VerdictLimits, WallsThatAreNoTimesAreNoVerdict) {
     EXPECT_EQ(judge().kind, VerdictKind::unknown) << wall;
     EXPECT_THAT(sentence(), Not(HasSubstr("contain others")));
   }
+}
+
+// As when some files have seconds and others milliseconds.
+TEST_F(VerdictLimits, AnOwnTimeThatCannotBeMakesNoCulprit) {
+  std::vector<TestRecord> records;
+  for (const Rank rank : {0U, 1U, 2U})
+    records.push_back(
+        {.rank = rank, .step = 1, .wall_ms = 500, .stream = {{"forward", rank == 1 ? 1200.0 : 90.0}}});
+  stages.intern("forward");
+  EXPECT_FALSE(break_down(step_of(records, layouts), layouts, stages).culprit.has_value());
 }
 
 // Scripts write every stage in every step.
