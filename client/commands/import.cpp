@@ -95,14 +95,17 @@ std::vector<std::string> left_out_of(const agent::DeliveryReport& report) {
   return sentences;
 }
 
-// Most likely not what was meant, beside files that have some.
+// Most likely not what was meant.
 std::vector<std::string> without_records(const agent::DeliveryReport& report) {
   std::vector<std::string> sentences;
-  for (const agent::FileReport& file : report.files)
-    if (const std::uint64_t lines = file.lines.lines(); file.lines.totals().accepted == 0)
-      sentences.push_back(file.path + (lines == 0
-                                           ? ": the file is empty"
-                                           : ": none of its " + plural_of(lines, "line") + " is a record"));
+  for (const agent::FileReport& file : report.files) {
+    const std::uint64_t lines = file.lines.lines(), foreign = file.lines.totals().foreign;
+    if (lines == 0)
+      sentences.push_back(file.path + ": the file is empty");
+    else if (2 * foreign > lines)
+      sentences.push_back(file.path + ": " + std::to_string(foreign) + " of its " + plural_of(lines, "line") +
+                          " are no records (docs/records.md says which types there are)");
+  }
   return sentences;
 }
 

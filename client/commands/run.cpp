@@ -97,6 +97,7 @@ std::string name_of(const RunOptions& options, const Teller& teller) {
 template <typename Question>
 auto ask(const Collector& collector, std::chrono::seconds limit, Question question) {
   if (auto answer = within(limit, std::move(question))) return *std::move(answer);
+  if (end_is_asked()) throw Failure(ExitCode::failed, "told to end: what the job was like is not said");
   throw NoAnswer(ExitCode::unreachable, "the collector at " + collector.address() + " has not answered in " +
                                             std::to_string(limit.count()) +
                                             " s: is it stopped or overloaded, is the address right?");
@@ -172,7 +173,7 @@ bool wait_for_end(const Collector& collector, const RunRef& run, const Json& bef
     const Json now = status_of(collector, run);
     const bool has_come = at(now, "last_received_unix_ms") != at(before, "last_received_unix_ms");
     if (has_come && text(at(now, "state")) == "ended") return true;
-    if (std::chrono::steady_clock::now() > until) return has_come;
+    if (std::chrono::steady_clock::now() > until || end_is_asked()) return has_come;
   }
 }
 
@@ -214,14 +215,19 @@ void show_result(const Destination& destination, const std::string& name, const 
 
 // One that cannot be asked is of no use to them either.
 bool is_fed_by_others(const Collector& collector, const std::string& name) {
+  // Those that had records before it was started may have died without an end.
+  std::int64_t started = 0;
   Json runs;
   try {
+    started = integer(at(get(collector, "/api/v1/status"), "started_unix_ms")).value_or(0);
     runs = get(collector, "/api/v1/runs");
-  } catch (const NoAnswer&) {
+  } catch (const Failure&) {
     return false;
   }
   for (const Json& run : at(runs, "runs"))
-    if (text(at(run, "run")) != name && text(at(run, "state")) == "running") return true;
+    if (text(at(run, "run")) != name && text(at(run, "state")) == "running" &&
+        integer(at(run, "last_received_unix_ms")).value_or(0) >= started)
+      return true;
   return false;
 }
 
@@ -264,8 +270,10 @@ void run_job(Context& context, const RunOptions& options) {
   const auto destination = destination_of(context, options, name, teller);
   Job job(options.command, variables_for(name, destination ? destination->ingest : ""));
   context.exit_code = static_cast<ExitCode>(job.wait());
+  if (const std::string why = job.trouble(); !why.empty())
+    teller.say(options.command.front() + " cannot be started: " + why);
   if (!destination) return;
-  try_to(teller, [&] { show_result(*destination, name, teller); });
+  if (job.trouble().empty()) try_to(teller, [&] { show_result(*destination, name, teller); });
   if (destination->own) try_to(teller, [&] { end_own_collector(*destination, options, name, teller); });
 }
 

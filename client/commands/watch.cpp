@@ -93,10 +93,12 @@ struct Begin {
 // The run's first status. Whoever types a collector, an agent and a watch one after the other is faster than
 // the first record.
 Begin await_run(const Context& context, const Collector& collector, const RunRef& run) {
+  From from = From::now;
   for (bool told = false;; told = true) {
     try {
-      return {collector.get(run_target(run), kPatience), told ? From::first_step : From::now};
+      return {collector.get(run_target(run), kPatience), from};
     } catch (const NoAnswer& failure) {
+      if (failure.code() == ExitCode::no_such_data) from = From::first_step;
       if (!told)
         context.console.err("laggard: " + printable(failure.what()) + "\nWaiting for it; Ctrl-C ends.\n");
     }
@@ -118,10 +120,15 @@ void watch_events(const Context& context, const Collector& collector, const RunR
       if (!notice.empty()) context.console.err("laggard: " + notice + '\n');
       trouble.clear();
       const auto news = events.wait(kRedraw);
-      if (!news.empty()) print(news);
-      // A step may have settled just before the end.
-      if (news.empty() && ended) return;
-      if (news.empty()) ended = has_ended(collector.get(run_target(run), kPatience));
+      if (!news.empty()) {
+        print(news);
+        ended = false;  // the job may have begun anew
+        continue;
+      }
+      // Twice: a step may have settled just before the end.
+      const bool ended_before = ended;
+      ended = has_ended(collector.get(run_target(run), kPatience));
+      if (ended && ended_before) return;
     } catch (const NoAnswer& failure) {
       if (trouble != failure.what())
         context.console.err("laggard: " + printable(failure.what()) + "; trying again\n");

@@ -6,7 +6,7 @@
 namespace laggard::client {
 
 /// Watches a run until it has ended, a signal ends the process, or the reader of a pipe has gone. A collector
-/// that goes away later is waited for; one that is not there at first is a Failure.
+/// or a run that is not there, at first or later, is waited for.
 void watch_run(const Context& context, const RunRef& run);
 
 }  // namespace laggard::client

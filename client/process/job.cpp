@@ -11,6 +11,8 @@
 #include <initializer_list>
 #include <system_error>
 
+#include "client/process/time_limit.h"
+
 namespace laggard::client {
 namespace {
 
@@ -94,11 +96,15 @@ Job::Job(const std::vector<std::string>& command, const Variables& variables) {
   posix_spawnattr_destroy(&attributes);
 }
 
+std::string Job::trouble() const { return failed_ == 0 ? "" : std::system_category().message(failed_); }
+
 int Job::wait() {
   int code = failed_ == ENOENT ? kNotFound : kNotStarted;
   if (failed_ == 0) code = run_to_end();
   if (has_terminal_) hand_terminal(pid_, ::getpgrp());
-  sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  sigset_t mask = mask_before_;
+  for (const int signal : kEnds) sigaddset(&mask, signal);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
   return code;
 }
 

@@ -23,8 +23,11 @@ class Job {
   /// Passes signals on until it ends, each once to the job's group; stops when the job is stopped from a
   /// terminal, and goes on with it. Its exit code, or 128 and the number of the signal that ended it; 127
   /// when there was no such program, 126 when it could not be started, and 1 when somebody else has been told
-  /// how it ended. From then on signals do to this process what they did before.
+  /// how it ended. From then on signals that would end this process
+  /// wait, for end_is_asked(): its exit code is the job's.
   int wait();
+  /// Why it could not be started; "" when it could.
+  std::string trouble() const;
 
  private:
   std::optional<int> look();

@@ -22,6 +22,7 @@
 
 #include "client/failure.h"
 #include "client/process/job.h"
+#include "client/process/time_limit.h"
 
 namespace laggard::client {
 namespace {
@@ -30,6 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kReadyWithin{20};  // a large database is read first
 constexpr std::chrono::seconds kEndedWithin{10};  // it writes what it has
+constexpr std::chrono::seconds kHurried{3};       // the same, when this program is told to end
 constexpr std::chrono::seconds kKilledWithin{1};
 constexpr std::chrono::milliseconds kPoll{10};
 constexpr std::string_view kReady = "laggardd ready:";
@@ -70,8 +72,10 @@ std::string usual_ingest() {
 // Of a child; one that somebody else has waited for has ended too.
 bool has_ended(pid_t pid, std::chrono::seconds within) {
   const auto until = std::chrono::steady_clock::now() + within;
+  const auto in_a_hurry = std::chrono::steady_clock::now() + kHurried;
   while (::waitpid(pid, nullptr, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > until) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now > until || (now > in_a_hurry && end_is_asked())) return false;
     std::this_thread::sleep_for(kPoll);
   }
   return true;

@@ -26,8 +26,19 @@ class NoSignals {
   sigset_t before_{};
 };
 
-/// What the task returns or throws; nothing when that takes longer. The task then goes on by itself until
-/// this program ends: it may use only what it holds.
+inline constexpr int kEnds[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+/// Whether a signal that is blocked waits to end this program.
+inline bool end_is_asked() {
+  sigset_t waiting;
+  sigpending(&waiting);
+  for (const int signal : kEnds)
+    if (sigismember(&waiting, signal) == 1) return true;
+  return false;
+}
+
+/// What the task returns or throws; nothing when that takes longer, or an end is asked for. The task then
+/// goes on by itself until this program ends: it may use only what it holds.
 template <typename Task>
 auto within(std::chrono::seconds limit, Task task) -> std::optional<decltype(task())> {
   std::packaged_task<decltype(task())()> work(std::move(task));
@@ -36,7 +47,10 @@ auto within(std::chrono::seconds limit, Task task) -> std::optional<decltype(tas
     const NoSignals inherited;
     std::thread(std::move(work)).detach();
   }
-  if (result.wait_for(limit) != std::future_status::ready) return std::nullopt;
+  constexpr std::chrono::milliseconds kLook{50};
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (result.wait_for(kLook) != std::future_status::ready)
+    if (end_is_asked() || std::chrono::steady_clock::now() > until) return std::nullopt;
   return result.get();
 }
 

@@ -252,8 +252,7 @@ std::string culprit_text(const Json& step) {
 std::string culprit_hint(const Json& step) {
   const auto ranks = integer(at(step, "expected"));
   const Json& stages = at(step, "stages");
-  if (!at(step, "culprit").is_null() || !ranks || *ranks < 2 || !stages.is_array() || stages.empty())
-    return "";
+  if (!ranks || *ranks < 2 || !stages.is_array() || stages.empty()) return "";
   return no_sync_hint(stages);
 }
 
@@ -261,8 +260,9 @@ std::string no_sync_hint(const Json& stages) {
   for (const Json& stage : stages) {
     if (text(at(stage, "kind")) == "sync") return "";
   }
-  return "no stage is known as sync, so a rank's own time contains its waiting: give a job profile "
-         "(laggard-agent --profile FILE) or stage_kinds in the config line";
+  return "no stage is known as sync, so a rank's own time contains its waiting: say kind=\"sync\" where a "
+         "script "
+         "measures it, stage_kinds in the config line, or give a job profile (laggard-agent --profile FILE)";
 }
 
 std::string step_state_text(const Json& step) {

@@ -24,7 +24,7 @@ std::string slowest_text(const Json& step);
 std::string culprit_text(const Json& step);
 /// The slowest rank of a step, "tie" when its wall says nothing, "-" when there is none.
 std::string slowest_name(const Json& step);
-/// Why nobody is named although somebody may wait for a rank; "" when there is no such reason.
+/// Why nobody, or the wrong rank, may be named; "" when there is no such reason.
 std::string culprit_hint(const Json& step);
 /// What to do when none of a job's stages (rows with a member `kind`) is known as sync.
 std::string no_sync_hint(const Json& stages);

@@ -183,7 +183,7 @@ class Import(EndToEnd):
         done = self.imported(CASES / "A04" / "mixed.jsonl", empty, notes)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("empty.jsonl: the file is empty", done.stdout)
-        self.assertIn("notes.txt: none of its 2 lines is a record", done.stdout)
+        self.assertIn("notes.txt: 2 of its 2 lines are no records", done.stdout)
 
     def test_what_was_left_out_is_said_in_every_form(self):
         file = CASES / "A05" / "non_object_lines.jsonl"

@@ -107,7 +107,8 @@ class Run(EndToEnd):
         collector = self.start_collector()
         self.run_job(collector.http, "--", "sh", "-c", "exit 37", code=37)
         self.run_job(collector.http, "--", "sh", "-c", "kill -9 $$", code=137)
-        self.run_job(collector.http, "--", "/no/such/program", code=127)
+        done = self.run_job(collector.http, "--", "/no/such/program", code=127)
+        self.assertIn("/no/such/program cannot be started: No such file", done.stderr)
         self.run_job(collector.http, "--", "/etc/passwd", code=126)
         self.run_job(collector.http, code=2)
 
@@ -254,8 +255,21 @@ class Run(EndToEnd):
         wait_until("the job's end", lambda: len(children_of(job.pid)) == 1)
         time.sleep(0.2)
         job.send_signal(signal.SIGTERM)
-        job.communicate(timeout=AT_ONCE_S)
-        self.assertEqual(job.returncode, -signal.SIGTERM)
+        _, err = job.communicate(timeout=AT_ONCE_S + 5)
+        self.assertEqual(job.returncode, CODE, err)
+        self.assertIn("told to end", err)
+        self.assertIn(f"process {pid}", err)
+
+    def test_told_to_end_when_the_job_has_ended(self):
+        """Nobody looks for a collector that was started for the job alone."""
+        job = self.start_job(free_http(), "sh", "-c", f"exit {CODE}")
+        collector = wait_until("its collector", lambda: children_of(job.pid))[0]
+        wait_until("the job's end", lambda: "status" in job.stderr.readline(), 20)
+        time.sleep(0.3)
+        job.send_signal(signal.SIGINT)
+        _, err = job.communicate(timeout=20)
+        self.assertEqual(job.returncode, CODE, err)
+        self.assertFalse(os.path.exists(f"/proc/{collector}"), err)
 
     def test_a_parent_that_ignores_its_children(self):
         collector = self.start_collector()
