@@ -103,6 +103,35 @@ std::string cause_text(const Comparison& comparison, const ComparedRow& row, int
   return text;
 }
 
+/// The mean over the runs of a side; kAbsent when one lacks the stage.
+double culprit_mean(const std::vector<ComparedRun>& side, const std::string& stage) {
+  double sum = 0;
+  for (const ComparedRun& run : side) {
+    const auto& stages = run.report.culprit_stages;
+    const auto found = std::ranges::find(stages, stage, &CulpritStage::name);
+    sum += found == stages.end() ? kAbsent : found->mean_ms;
+  }
+  return sum / static_cast<double>(side.size());
+}
+
+/// ", above all in forward, -0.0400 s there": of the stages of the ranks that the others wait for, the one
+/// that changed most the way that their own time did; an inner one before the outer one that changed as much.
+std::string changed_most(const Comparison& comparison, double own_difference, int digits) {
+  constexpr double kAsMuch = 0.99;
+  const CulpritStage* most = nullptr;
+  double difference = 0;
+  for (const CulpritStage& stage : comparison.base.front().report.culprit_stages) {
+    const double moved =
+        culprit_mean(comparison.newer, stage.name) - culprit_mean(comparison.base, stage.name);
+    const bool same_way = moved * own_difference > 0 && stage.kind != StageKind::sync;
+    if (!same_way || std::abs(moved) < kAsMuch * std::abs(difference)) continue;
+    most = &stage;
+    difference = moved;
+  }
+  if (most == nullptr || 2 * std::abs(difference) < std::abs(own_difference)) return "";
+  return ", above all in " + most->name + ", " + with_sign(difference / 1000, digits) + " s there";
+}
+
 /// Ranks that wait for another one spend its time in a sync stage, and a step whose walls are equal is told
 /// by the stages of any of them. So where sync stages are named, the change of the largest own time that no
 /// other named stage explains is somebody's work. Empty when that is not what they waited for.
@@ -125,9 +154,10 @@ std::string waited_for(const Comparison& comparison, int digits) {
   const RunReport& run = (is_slower ? comparison.newer : comparison.base).front().report;
   return "It is work that changed, not waiting: the largest own time of a rank " +
          std::string(is_slower ? "grew" : "fell") + " by " +
-         rounded(std::abs(own->difference) / 1000, digits) + " s (laggard verdict " + run.run + "@" +
-         std::to_string(run.attempt) +
-         " says whose, and in which stage). The stages that follow are in part those of "
+         rounded(std::abs(own->difference) / 1000, digits) + " s" +
+         changed_most(comparison, own->difference, digits) + " (laggard verdict " + run.run + "@" +
+         std::to_string(run.attempt) + " says whose it " + (is_slower ? "is" : "was") +
+         "). The stages that follow are in part those of "
          "ranks that waited for it.";
 }
 

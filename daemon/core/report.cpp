@@ -37,6 +37,7 @@ struct StepFacts {
   double max_own_ms = kAbsent, mean_own_ms = kAbsent;
   Clock own_clock = Clock::stream;
   std::array<std::vector<double>, 2> slowest_ms;  ///< by clock, by stage; kAbsent where it has none
+  std::vector<double> culprit_ms;                 ///< by stage, on own_clock; of the median rank without one
   std::map<std::string, std::int64_t> counts;
   std::map<std::string, std::map<std::string, std::int64_t>> histograms;
   StepWork work;
@@ -127,11 +128,13 @@ struct ReportBuilder::State {
   bool has_aside_stage(const RecordView& record);
   StepFacts read(const StepRecords& records);
   void read_slowest(StepFacts& facts, const RecordView& record);
+  void read_culprit(StepFacts& facts, const StepBreakdown& step) const;
   void drop_warm_up(RunReport& report);
   void choose_steps(RunReport& report);
   void sum_walls(RunReport& report) const;
   void sum_own(RunReport& report) const;
   void sum_stages(RunReport& report) const;
+  void sum_culprits(RunReport& report) const;
   void sum_counts(RunReport& report) const;
   void compare_settings(RunReport& report) const;
   void judge(RunReport& report) const;
@@ -202,6 +205,14 @@ void ReportBuilder::State::read_slowest(StepFacts& facts, const RecordView& reco
   }
 }
 
+void ReportBuilder::State::read_culprit(StepFacts& facts, const StepBreakdown& step) const {
+  facts.culprit_ms.assign(stages.size(), 0);  // a stage that it does not have took none of its time
+  for (const StageBreakdown& stage : step.stages) {
+    const double ms = step.culprit.has_value() ? stage.culprit_ms : stage.spread.median;
+    if (stage.clock == step.clock && is_valid(ms)) facts.culprit_ms[stage.stage] = ms;
+  }
+}
+
 ReportBuilder::ReportBuilder(RunFacts facts, const StageTable& stages, const LayoutTable& layouts,
                              const Profile& profile, Window asked, Judged judged)
     : state_(std::make_unique<State>(std::move(facts), stages, layouts, profile, asked, judged)) {}
@@ -222,6 +233,7 @@ void ReportBuilder::add(const StepRecords& records) {
     facts.max_own_ms = step.own.max;
     facts.mean_own_ms = step.own.mean;
     facts.own_clock = step.clock;
+    s.read_culprit(facts, step);
     if (s.judged.has_value() && !facts.aside) s.judged->put(own_of(step));
     s.steps.push_back(std::move(facts));
   }
@@ -386,6 +398,16 @@ void ReportBuilder::State::order_rows(std::vector<StageRow>& rows) const {
   });
 }
 
+void ReportBuilder::State::sum_culprits(RunReport& report) const {
+  if (!report.own_clock.has_value()) return;
+  for (const StageId stage : stages.tree_order()) {
+    std::vector<double> values;
+    for (const StepFacts& facts : steps)
+      if (stage < facts.culprit_ms.size()) values.push_back(facts.culprit_ms[stage]);
+    report.culprit_stages.push_back({stages[stage].name, stages[stage].kind, mean_of(values)});
+  }
+}
+
 void ReportBuilder::State::sum_counts(RunReport& report) const {
   for (const StepFacts& facts : steps) {
     for (const auto& [name, count] : facts.counts) add_saturated(report.count_sums[name], count);
@@ -448,6 +470,7 @@ RunReport ReportBuilder::finish() {
   s.sum_walls(report);
   s.sum_own(report);
   s.sum_stages(report);
+  s.sum_culprits(report);
   s.sum_counts(report);
   s.judge(report);
   report.stage_table = s.stages;

@@ -36,6 +36,14 @@ struct StageRow {
   BlockFigures blocks;         ///< of the same values
 };
 
+/// A stage of the rank that the others wait for, which is not the slowest by wall where walls are tied: mean
+/// over steps of its time on the culprit, or, where a step has none, of the median rank.
+struct CulpritStage {
+  std::string name;
+  StageKind kind = StageKind::work;
+  double mean_ms = kAbsent;
+};
+
 struct RankWall {
   Rank rank = 0;
   double mean_ms = kAbsent;
@@ -90,7 +98,8 @@ struct RunReport {
   VerdictView verdict;             ///< empty when it was not asked for
   StageTable stage_table;          ///< with what the profile says
   std::vector<RankWall> rank_walls;
-  std::vector<StageRow> stages;  ///< both clocks; order: the profile's, then the tree
+  std::vector<StageRow> stages;              ///< both clocks; order: the profile's, then the tree
+  std::vector<CulpritStage> culprit_stages;  ///< on own_clock, in tree order
   std::vector<RatioRow> ratios;
   std::map<std::string, std::int64_t> count_sums;
   std::map<std::string, std::map<std::string, std::int64_t>> histograms;  ///< sums over ranks and steps

@@ -202,6 +202,9 @@ ComparedRun tied(const std::string& name, double forward, double backward, doubl
   run.report.max_own_ms = max_own;
   run.report.mean_own_ms = forward;
   run.report.own_clock = Clock::stream;
+  run.report.culprit_stages = {{.name = "micro_step", .mean_ms = forward + backward},
+                               {.name = "forward", .mean_ms = max_own},
+                               {.name = "backward", .kind = StageKind::sync, .mean_ms = 50}};
   return run;
 }
 
@@ -211,11 +214,13 @@ TEST(Compare, WaitingThatIsSomebodysWorkIsNotToldAsWaiting) {
                                               {tied("c", 100, 50, 100), tied("d", 100.1, 50, 100.1)}, {}));
   EXPECT_THAT(
       fixed[1],
-      HasSubstr("It is work that changed, not waiting: the largest own time of a rank fell by 0.0400 s "
-                "(laggard verdict a@1 says whose"));
+      HasSubstr(
+          "It is work that changed, not waiting: the largest own time of a rank fell by 0.0400 s, above "
+          "all in forward, -0.0400 s there (laggard verdict a@1 says whose it was)"));
   const auto broken = conclusions(compare_runs({tied("a", 100, 50, 100), tied("b", 100.1, 50, 100.1)},
                                                {tied("c", 100, 90, 140), tied("d", 100.1, 90, 140.1)}, {}));
-  EXPECT_THAT(broken[1], HasSubstr("grew by 0.0400 s (laggard verdict c@1"));
+  EXPECT_THAT(broken[1],
+              HasSubstr("grew by 0.0400 s, above all in forward, +0.0400 s there (laggard verdict c@1"));
   // The network got slower: nobody's own time changed.
   const auto network = conclusions(compare_runs({tied("a", 100, 50, 100), tied("b", 100.1, 50, 100.1)},
                                                 {tied("c", 100, 90, 100), tied("d", 100.1, 90, 100.1)}, {}));

@@ -157,6 +157,23 @@ TEST_F(ReportTest, OwnTimesAndSlowdown) {
   EXPECT_DOUBLE_EQ(r.slowdown, 90 / 82.5);
 }
 
+// Rank 1 is slow, rank 0 is the slowest by wall; in the second step nobody is slow.
+TEST_F(ReportTest, TheStagesOfTheCulpritStandBesideThoseOfTheSlowest) {
+  stages.set_kind(stages.intern("backward"), StageKind::sync, Knowledge::profile);
+  const auto of = [](Rank rank, Step step, double wall, double f, double backward) {
+    return TestRecord{
+        .rank = rank, .step = step, .wall_ms = wall, .stream = {{"f", f}, {"backward", backward}}};
+  };
+  const RunReport r =
+      report({{of(0, 1, 101, 50, 50), of(1, 1, 100, 90, 10)}, {of(0, 2, 70, 50, 20), of(1, 2, 70, 50, 20)}});
+  EXPECT_DOUBLE_EQ(row(r, "f")->mean_ms, 50);
+  ASSERT_EQ(r.culprit_stages.size(), 2U);
+  EXPECT_EQ(r.culprit_stages[1].name, "f");
+  EXPECT_DOUBLE_EQ(r.culprit_stages[1].mean_ms, 70);
+  EXPECT_EQ(r.culprit_stages[0].kind, StageKind::sync);
+  EXPECT_DOUBLE_EQ(r.culprit_stages[0].mean_ms, 15);
+}
+
 TEST_F(ReportTest, BlocksAreOfTheStepsThatCount) {
   std::vector<std::vector<TestRecord>> steps;
   for (Step step = 1; step <= 21; ++step) {
