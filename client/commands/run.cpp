@@ -84,7 +84,7 @@ class Teller {
 
 // As the library in the job would call it.
 std::string name_of(const RunOptions& options, const Teller& teller) {
-  const std::string asked = asked_name(options);
+  std::string asked = asked_name(options);
   const auto why = agent::bad_run_name(asked);
   if (!why) return asked;
   std::string usable = agent::usable_run_name(asked);

@@ -107,7 +107,7 @@ std::vector<Column> columns_of(const char* first, const Look& look) {
 std::vector<Cell> cells_of(Cell first, const Json& row, const Look& look) {
   const int digits = text(at(row, "unit")) == "s" ? look.second_digits : kOtherDigits;
   std::vector<Cell> cells = {std::move(first)};
-  if (!look.comparable) cells.push_back(Cell("FAIL", Tone::bad));
+  if (!look.comparable) cells.emplace_back("FAIL", Tone::bad);
   Cell difference = signed_cell(at(row, "difference"), digits);
   if (text(at(row, "estimate")) == "block means") difference.note = "(block means)";
   cells.insert(cells.end(),

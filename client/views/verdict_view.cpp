@@ -73,6 +73,7 @@ std::vector<std::string> kind_lines(const Json& stage_kinds) {
       list += (list.empty() ? "" : ", ") + text(at(stage, "stage"));
     }
   std::vector<std::string> lines;
+  lines.reserve(names.size());
   for (const auto& [kind, list] : names) lines.push_back(kind + ": " + list);
   return lines;
 }

@@ -83,6 +83,7 @@ BlockFigures combined(const std::vector<const BlockFigures*>& parts,
   for (const auto kind : {&BlockFigures::medians, &BlockFigures::means}) {
     for (std::size_t block = 0; block < (parts.front()->*kind).size(); ++block) {
       std::vector<double> values;
+      values.reserve(parts.size());
       for (const BlockFigures* part : parts)
         values.push_back(block < (part->*kind).size() ? (part->*kind)[block] : kAbsent);
       (out.*kind).push_back(figure(values));

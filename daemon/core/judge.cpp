@@ -290,6 +290,7 @@ class Judge {
     if (split.ranks.size() < 2) return;
     const auto of_means = [&](const std::vector<Rank>& ranks) {
       std::vector<double> values;
+      values.reserve(ranks.size());
       for (const Rank rank : ranks)
         values.push_back(std::ranges::lower_bound(means, rank, {}, &RankMean::rank)->excess_ms);
       return values;
@@ -325,6 +326,7 @@ class Judge {
       });
     });
     std::vector<double> now;
+    now.reserve(values.size());
     for (std::vector<double>& of_rank : values) now.push_back(of_rank.empty() ? 0 : Middle(of_rank).median());
     return now;
   }
@@ -365,6 +367,7 @@ class Judge {
   std::vector<Rank> slow_in(const Range& range, const Split& split) const {
     if (split.ranks.size() < 2 || split.group != nullptr) return split.ranks;
     std::vector<double> means;
+    means.reserve(split.ranks.size());
     for (const Rank rank : split.ranks) {
       const std::vector<double> series = series_of({rank}, range.from, range.to);
       means.push_back(series.size() < 2 ? 0 : trimmed_mean(series).mean);
