@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "daemon/core/verdict.h"
-
 namespace laggard::core {
 namespace {
 
@@ -78,7 +76,7 @@ class StageScan {
 
   /// Call run() before.
   std::optional<Culprit> culprit(const Spread& own, double wall_ms) const {
-    if (own.present < 2 || !is_valid(wall_ms) || own.max > kOddWalls * wall_ms) return std::nullopt;
+    if (own.present < 2 || !is_valid(wall_ms)) return std::nullopt;
     const double excess = own.max - own.median;
     if (!(excess > kCulpritExcess * wall_ms)) return std::nullopt;
     const auto at =

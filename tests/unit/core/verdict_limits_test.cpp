@@ -245,14 +245,20 @@ TEST_F(VerdictLimits, WallsThatAreNoTimesAreNoVerdict) {
   }
 }
 
-// As when some files have seconds and others milliseconds.
-TEST_F(VerdictLimits, AnOwnTimeThatCannotBeMakesNoCulprit) {
-  std::vector<TestRecord> records;
-  for (const Rank rank : {0U, 1U, 2U})
-    records.push_back(
-        {.rank = rank, .step = 1, .wall_ms = 500, .stream = {{"forward", rank == 1 ? 1200.0 : 90.0}}});
-  stages.intern("forward");
-  EXPECT_FALSE(break_down(step_of(records, layouts), layouts, stages).culprit.has_value());
+// Nested stages of which nobody said so add up to three times the step; who is slow is slow all the same.
+TEST_F(VerdictLimits, StagesThatAreCountedSeveralTimesHideNobody) {
+  for (Step number = 1; number <= 30; ++number) {
+    std::vector<Stages> ranks;
+    for (Rank rank = 0; rank < 8; ++rank) {
+      const double forward = rank == 3 ? 140 : 100;
+      ranks.push_back(
+          {{"micro_step", forward}, {"model", forward}, {"forward", forward}, {"all_reduce", 150 - forward}});
+    }
+    put(number, ranks, 150);
+  }
+  ASSERT_TRUE(judge().held.has_value()) << sentence();
+  EXPECT_THAT(judge().held->ranks, ElementsAre(3));
+  EXPECT_TRUE(judge().counted_twice);
 }
 
 // Scripts write every stage in every step.
