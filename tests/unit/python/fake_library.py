@@ -1,10 +1,14 @@
 """A library that writes down what it is asked for."""
 
+import os
 import sys
+import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "agent" / "python"))
 
+import laggard  # noqa: E402
 from laggard import _measure, _say  # noqa: E402
 
 
@@ -115,3 +119,17 @@ def measure_into(test, library=None):
 
     test.addCleanup(forget)
     return library
+
+
+class Measuring(unittest.TestCase):
+    """A process that measures into `library`, and whose environment has nothing of laggard's."""
+
+    def setUp(self):
+        others = {name: value for name, value in os.environ.items() if not name.startswith("LAGGARD_")}
+        patch = mock.patch.dict(os.environ, others, clear=True)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.library = measure_into(self)
+
+    def begin(self, **options):
+        self.assertTrue(laggard.init(**options))

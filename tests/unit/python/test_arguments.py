@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from fake_library import FakeLibrary, measure_into
+from fake_library import FakeLibrary, Measuring, measure_into
 
 import laggard
 from laggard import _say
@@ -43,17 +43,10 @@ class Number:
         return 7
 
 
-class Arguments(unittest.TestCase):
+class Arguments(Measuring):
     def setUp(self):
-        others = {name: value for name, value in os.environ.items() if not name.startswith("LAGGARD_")}
-        patch = mock.patch.dict(os.environ, others, clear=True)
-        patch.start()
-        self.addCleanup(patch.stop)
-        self.library = measure_into(self)
+        super().setUp()
         self.addCleanup(lambda: self.assertEqual(OnGpu.reads, 0))
-
-    def begin(self, **options):
-        self.assertTrue(laggard.init(**options))
 
     def calls_of(self, *calls):
         """What they ask of the library, twice; each of them is said once."""

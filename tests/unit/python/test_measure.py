@@ -5,23 +5,13 @@ import threading
 import unittest
 from unittest import mock
 
-from fake_library import FakeLibrary, measure_into
+from fake_library import FakeLibrary, Measuring, measure_into
 
 import laggard
 from laggard import _say
 
 
-class Measure(unittest.TestCase):
-    def setUp(self):
-        others = {name: value for name, value in os.environ.items() if not name.startswith("LAGGARD_")}
-        patch = mock.patch.dict(os.environ, others, clear=True)
-        patch.start()
-        self.addCleanup(patch.stop)
-        self.library = measure_into(self)
-
-    def begin(self, **options):
-        self.assertTrue(laggard.init(**options))
-
+class Measure(Measuring):
     def test_a_step(self):
         self.begin()
         with laggard.step(samples=4):
