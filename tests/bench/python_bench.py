@@ -52,6 +52,32 @@ def stages():
             pass
 
 
+def named_stages():
+    for _ in range(STAGES):
+        laggard.stage("forward")
+
+
+def counts():
+    for _ in range(STAGES):
+        laggard.count("samples", 4)
+
+
+def values():
+    for _ in range(STAGES):
+        laggard.value("loss", 0.5)
+
+
+def tags():
+    for _ in range(STAGES):
+        laggard.tag("logging")
+
+
+def empty_steps():
+    for _ in range(STAGES):
+        with laggard.step():
+            pass
+
+
 def one_step():
     with laggard.step(samples=4):
         for _ in range(STAGES):
@@ -69,6 +95,15 @@ def measure(what):
     if what != "ring full":
         with laggard.step():
             report(what, "stage", percentiles(timed(stages), STAGES))
+    if what == "disabled":
+        for unit, body in (
+            ("call of `stage()`", named_stages),
+            ("call of `count()`", counts),
+            ("call of `value()`", values),
+            ("call of `tag()`", tags),
+            ("step without stages (three calls)", empty_steps),
+        ):
+            report(what, unit, percentiles(timed(body), STAGES))
     report(what, step_unit, percentiles(timed(one_step), 1))
     if what in ("disabled", "collector there"):
         slept = timed(one_step, SLEPT_ROUNDS, SLEEP_S)

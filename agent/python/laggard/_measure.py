@@ -46,7 +46,10 @@ _value_ids = {}
 
 
 class Stage:
-    """A named part of a step: a context manager that may be entered again and again, and a decorator."""
+    """A named part of a step: a context manager that may be entered again and again, and a decorator.
+
+    One that is not measured does nothing; while it is measured, its class is _Measured.
+    """
 
     __slots__ = ("id", "kind", "name")
 
@@ -55,20 +58,14 @@ class Stage:
         self.kind = kind
         self.id = _NONE
 
-    # The number is looked at here, since a call that does nothing costs more than that.
     def __enter__(self):
-        if self.id >= 0:
-            _stage_begin(self.id)
         return self
 
     def __exit__(self, _kind=None, _error=None, _trace=None):
-        if self.id >= 0:
-            _stage_end(self.id)
+        pass
 
     def drop(self):
         """Takes back the call that is open, as if it had not been entered."""
-        if self.id >= 0:
-            _stage_drop(self.id)
 
     def __call__(self, function):
         if _only_begins(function):
@@ -81,6 +78,22 @@ class Stage:
                 return function(*arguments, **named)
 
         return measured
+
+
+class _Measured(Stage):
+    """A stage with a number of the library's. A class of its own, so that neither kind has to ask at each call."""
+
+    __slots__ = ()
+
+    def __enter__(self):
+        _stage_begin(self.id)
+        return self
+
+    def __exit__(self, _kind=None, _error=None, _trace=None):
+        _stage_end(self.id)
+
+    def drop(self):
+        _stage_drop(self.id)
 
 
 _UNMEASURED = Stage("", None)
@@ -100,10 +113,10 @@ def stage(name, kind=None):
     said for a name counts, and without any its name decides, or a job profile.
     """
     try:
-        found = _stages.get(name)
-    except Exception:  # it has no hash
-        found = None
-    if found is None or (kind is not None and found.kind is None):
+        found = _stages[name]
+    except Exception:  # it is new, or has no hash
+        return _mention(name, kind)
+    if kind is not None and found.kind is None:
         return _mention(name, kind)
     return found
 
@@ -131,6 +144,20 @@ def _mention(name, kind):
 def _number(one):
     if _measuring:
         one.id = _loaded.stage_id(_text(one.name), _KINDS[one.kind])
+        one.__class__ = Stage if one.id < 0 else _Measured
+
+
+class _NoStep:
+    __slots__ = ()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, _kind, _error, _trace):
+        pass
+
+
+_NO_STEP = _NoStep()
 
 
 class _Step:
@@ -174,6 +201,8 @@ def step(number=None, **counts):
     `number` is 0 or more; without it, one more than the last. `counts` are added up, as by count(). A step that is
     begun inside another ends that one.
     """
+    if not _measuring:
+        return _NO_STEP
     if number is None:
         number = _NEXT_STEP
     elif type(number) is not int or not 0 <= number <= _MOST:
@@ -205,14 +234,15 @@ def end_step():
 
 def count(name, amount):
     """Adds to a count of the step, such as samples or tokens: an integer."""
+    if not _measuring:
+        return
     try:
         number = _count_ids.get(name)
         if number is not None and type(amount) is int and 0 <= amount <= _MOST:
             return _count(number, amount)
     except Exception:  # what it was is said below
         pass
-    if _measuring:
-        _count_other(name, amount)
+    _count_other(name, amount)
 
 
 @never_raises("a count is left out: it has a name and an integer")
@@ -240,6 +270,8 @@ def _is_on_gpu(what):
 def value(name, number):
     """Sets a value of the step, a float such as padding_fraction. What is still on a GPU would have to be waited
     for and is left out, so hand in what you have read from there yourself."""
+    if not _measuring:
+        return
     kind = type(number)
     try:
         index = _value_ids.get(name)
@@ -247,8 +279,7 @@ def value(name, number):
             return _value(index, number)
     except Exception:  # what it was is said below
         pass
-    if _measuring:
-        _value_other(name, number)
+    _value_other(name, number)
 
 
 @never_raises("a value is left out: it has a name and a float")
@@ -269,17 +300,27 @@ def _id_of(ids, name, ask):
     return ids[name]
 
 
-@never_raises("a tag is left out: it is a name")
 def tag(name):
     """Marks the step: "checkpoint", "eval" and "logging" are left out of reports. At most 64 different ones."""
+    if _measuring:
+        _set_tag(name)
+
+
+@never_raises("a tag is left out: it is a name")
+def _set_tag(name):
+    if name is None:
+        raise TypeError("None is none")
     _tag(_text(name))
 
 
-@never_raises("sample indices are left out: they are integers of 64 bits in one dimension")
 def sample_ids(ids):
     """Adds the indices of samples that the step uses: integers, a list, an array or a tensor of the CPU."""
-    if not _measuring:
-        return
+    if _measuring:
+        _add_sample_ids(ids)
+
+
+@never_raises("sample indices are left out: they are integers of 64 bits in one dimension")
+def _add_sample_ids(ids):
     if _is_on_gpu(ids):
         return say_once("sample indices on a GPU are not taken: to read them is to wait for it")
     if isinstance(ids, (bytes, bytearray)):
@@ -402,6 +443,7 @@ def _unbind():
     _step_begin = _step_end = _stage_begin = _stage_end = _stage_drop = _nothing
     _count = _value = _tag = _sample_ids = _nothing
     for known in list(_stages.values()):
+        known.__class__ = Stage
         known.id = _NONE
     _count_ids.clear()
     _value_ids.clear()

@@ -215,7 +215,7 @@ class Arguments(Measuring):
         self.begin()
         laggard.tag(7)
         self.assertEqual(self.library.calls, ["tag 7"])
-        for name in ("eval\0", Odd()):
+        for name in ("eval\0", Odd(), None):
             _say._said.clear()
             self.assertEqual(self.calls_of(lambda: laggard.tag(name)), [])
 

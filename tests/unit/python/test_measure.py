@@ -189,6 +189,16 @@ class Measure(Measuring):
         self.begin()
         self.assertEqual((forward.id, laggard.stage("forward")), (0, forward))
 
+    def test_it_begins_or_ends_inside_of_a_stage(self):
+        outer, inner = laggard.stage("outer"), laggard.stage("inner")
+        with laggard.step(), outer:
+            self.begin()
+            with inner:
+                laggard.end()
+            with inner:
+                pass
+        self.assertEqual(self.library.calls, ["begin inner", "end 2000"])
+
     def test_a_stage_first_seen_by_another_thread(self):
         self.begin()
         thread = threading.Thread(target=lambda: laggard.stage("forward"))
