@@ -70,6 +70,7 @@ class Reader {
     for (const Convention& convention : conventions())
       if (convention.launcher != "Slurm" || !in_batch_script()) take(place_of(convention));
     if (world_size) out_.world_size = world_size;
+    if (out_.rank || (out_.world_size && out_.world_size->value == 1)) out_.unclear.reset();
     out_.restarts = restarts();
     out_.launch = launch();
     out_.run = run();
@@ -87,6 +88,14 @@ class Reader {
     return std::nullopt;
   }
 
+  // Whoever is told a rank that cannot be read is one of several.
+  std::optional<Found<std::uint32_t>> place_number(const Names& names) {
+    const std::size_t before = out_.remarks.size();
+    const auto found = number(names);
+    if (!found && out_.remarks.size() > before) out_.unclear = out_.remarks.back();
+    return found;
+  }
+
   std::optional<Found<std::uint32_t>> own(const std::string& name, std::uint32_t least, std::uint32_t most) {
     const std::string text = variables_(name);
     if (text.empty()) return std::nullopt;
@@ -99,28 +108,38 @@ class Reader {
 
   // Kubernetes operators set RANK for each pod, whose processes then all have the same.
   std::optional<Place> torch() {
-    const auto rank = number({"RANK"}), world_size = number({"WORLD_SIZE"}), local = number({"LOCAL_RANK"});
+    const auto rank = place_number({"RANK"}), world_size = place_number({"WORLD_SIZE"}),
+               local = place_number({"LOCAL_RANK"});
     if (rank && world_size && local) return checked({"torchrun", *rank, *world_size, local});
-    if (rank || world_size)
-      remark((rank ? rank->variable : world_size->variable) +
+    if (rank || world_size || (local && local->value > 0)) {
+      remark((rank ? text_of(*rank, world_size) : text_of(world_size ? *world_size : *local)) +
              " is not taken: RANK, WORLD_SIZE and LOCAL_RANK only count together");
+      if (!is_single(rank, world_size)) out_.unclear = out_.remarks.back();
+    }
     return std::nullopt;
   }
 
   std::optional<Place> place_of(const Convention& convention) {
-    const auto rank = number({convention.rank});
+    const auto rank = place_number({convention.rank});
     if (!rank) return std::nullopt;
-    const auto world_size = number(convention.world_size);
+    const auto world_size = place_number(convention.world_size);
     if (world_size) return checked({convention.launcher, *rank, *world_size, number(convention.local_rank)});
     // A Cray has PMI's rank beside its own; only one of them has the size under a name of its own.
     remark(convention.rank + " is not taken: " + convention.world_size.back() + " is not set with it");
+    out_.unclear = out_.remarks.back();
     return std::nullopt;
   }
 
   std::optional<Place> checked(Place place) {
     if (place.rank.value < place.world_size.value && place.world_size.value <= limits::kMaxRank) return place;
     remark(text_of(place) + " is not taken: there is no such rank");
+    out_.unclear = out_.remarks.back();
     return std::nullopt;
+  }
+
+  static bool is_single(const std::optional<Found<Rank>>& rank,
+                        const std::optional<Found<std::uint32_t>>& world_size) {
+    return (!rank || rank->value == 0) && world_size && world_size->value == 1;
   }
 
   static std::string text_of(const Found<std::uint32_t>& found) {

@@ -38,6 +38,8 @@ struct Launch {
   std::optional<Found<std::string>> run;  ///< a name that all ranks of the job have, and other jobs have not
   std::vector<std::string> remarks;       ///< what disagrees, or was not taken and why: a sentence each
   std::vector<std::string> wrong;         ///< LAGGARD_* that cannot be: a sentence each
+  /// Without a rank: the remark that speaks of several, so that this is hardly the only one.
+  std::optional<std::string> unclear;
 };
 
 /// LAGGARD_* where it is set, else the first launcher that set its rank and world size together, in the order

@@ -72,7 +72,8 @@ struct Process {
 };
 
 // The size of a struct says which members it has only while none of them hides in padding at the end.
-static_assert(offsetof(laggard_options, otherwise_run) + sizeof(laggard_options::otherwise_run) ==
+static_assert(offsetof(laggard_options, otherwise_world_size) +
+                  sizeof(laggard_options::otherwise_world_size) ==
               sizeof(laggard_options));
 static_assert(offsetof(laggard_stats, device_lost) + sizeof(laggard_stats::device_lost) ==
               sizeof(laggard_stats));
@@ -195,6 +196,19 @@ laggard_status begin(const laggard_options* options) {
   return LAGGARD_OK;
 }
 
+// What nobody would miss until the report lacks a rank.
+const char* why_unmeasured(laggard_status status) {
+  switch (status) {
+    case LAGGARD_BAD:
+    case LAGGARD_FAILED:
+      return "so laggard_init() has failed, and this process measures nothing";
+    case LAGGARD_OTHER_THREAD:
+      return "laggard_init() on another thread: only the thread that called it first is measured";
+    default:
+      return nullptr;
+  }
+}
+
 std::string_view name_of(const char* text) {
   const std::string_view name = text == nullptr ? "" : text;
   if (name.empty() || name.size() > limits::kMaxNameBytes || !is_utf8(name))
@@ -228,7 +242,9 @@ using laggard::agent::t_process;
 const char* laggard_version(void) { return LAGGARD_VERSION; }
 
 laggard_status laggard_init(const laggard_options* options) {
-  return laggard::agent::guarded([&] { return laggard::agent::begin(options); });
+  const laggard_status status = laggard::agent::guarded([&] { return laggard::agent::begin(options); });
+  if (const char* why = laggard::agent::why_unmeasured(status)) laggard::agent::say(why);
+  return status;
 }
 
 laggard_status laggard_config(const char* json) {

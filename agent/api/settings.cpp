@@ -62,9 +62,16 @@ void place(const laggard_options& options, const Launch& launch, ApiSettings* ou
     if (out->world_size != 0 && launch.world_size->variable != "LAGGARD_WORLD_SIZE") out->world_size = 0;
   }
   if (options.world_size != 0) out->world_size = options.world_size;
+  if (!rank.has_value() && options.otherwise_rank >= 0) {
+    rank = static_cast<Rank>(options.otherwise_rank);
+    if (out->world_size == 0) out->world_size = options.otherwise_world_size;
+  }
   if (!rank.has_value() && out->world_size > 1)
     throw Error("which of the " + std::to_string(out->world_size) +
                 " ranks this is was not said: set LAGGARD_RANK");
+  if (!rank.has_value() && out->world_size == 0 && launch.unclear.has_value())
+    throw Error("which rank this is cannot be told: " + *launch.unclear +
+                ". Set LAGGARD_RANK and LAGGARD_WORLD_SIZE, or hand them to init()");
   if (!rank.has_value() && out->world_size == 0) out->world_size = 1;  // nothing speaks of other processes
   out->rank = rank.value_or(0);
   if (out->world_size > limits::kMaxRank ||

@@ -66,6 +66,21 @@ class Package(EndToEnd):
         self.assertEqual(self.run_status(collector, RUN)["state"], "ended")
         self.assertEqual(self.said(), "")
 
+    def test_what_is_not_measured_is_said(self):
+        for variables, why in (
+            ({"LAGGARD_RANK": "x"}, "LAGGARD_RANK=x"),
+            ({"RANK": "0", "WORLD_SIZE": "4"}, "which rank this is cannot be told: RANK=0 of WORLD_SIZE=4"),
+        ):
+            process = self.start("-c", "import laggard; print(laggard.init())", **variables)
+            self.assertEqual(process.communicate(timeout=60)[0], "False\n")
+            self.assertIn(why, self.said())
+            self.assertIn("this process measures nothing", self.said())
+        child = "print(laggard.init(), flush=True) or os._exit(0)"
+        forked = f"import laggard, os; laggard.init(); os.fork() or {child}; os.wait()"
+        process = self.start("-c", forked, LAGGARD_INGEST="tcp://127.0.0.1:9")
+        self.assertEqual(process.communicate(timeout=60)[0], "False\n")
+        self.assertIn("forked from one that measures", self.said())
+
     def test_a_job_that_exits_without_a_word(self):
         collector = self.start_collector()
         self.run_load("exit", 100, LAGGARD_INGEST=collector.ingest)
@@ -107,7 +122,8 @@ class Package(EndToEnd):
         self.assertEqual(self.stored(collector), 500)
         delivery = self.run_status(collector, RUN)["delivery"]
         self.assertEqual((delivery["duplicate"], delivery["conflict"]), (0, 0))
-        self.assertEqual(self.said(), "")
+        for line in self.said().splitlines():
+            self.assertIn("forked from one that measures", line)
 
     def test_another_thread(self):
         collector = self.start_collector()

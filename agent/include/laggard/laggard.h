@@ -70,10 +70,12 @@ typedef struct laggard_options {
   const char* cuda;  /* LAGGARD_CUDA: the CUDA runtime's library, with which laggard_stage_begin_on() times
                         stages;  "auto" looks for it, "none" or nothing does not */
   const char* otherwise_run; /* the run's name where nobody says one; NULL is the program's */
+  int32_t otherwise_rank;    /* rank and world size where neither the variables nor a launcher say a rank; */
+  uint32_t otherwise_world_size; /* below 0: nobody knows. 0: not known */
 } laggard_options;
 
 #define LAGGARD_OPTIONS_INIT \
-  { sizeof(laggard_options), -1, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL }
+  { sizeof(laggard_options), -1, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, -1, 0 }
 
 #define LAGGARD_NEXT_STEP INT64_C(-1)    /* one more than the last, 1 at first */
 #define LAGGARD_CURRENT_STEP INT64_C(-1) /* the one being measured; between two steps, the next */

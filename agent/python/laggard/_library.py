@@ -9,7 +9,7 @@ from pathlib import Path
 from . import __version__
 from ._say import say_once
 
-OK, OFF = 0, 1
+OK, OFF, FORKED = 0, 1, 4
 NEXT_STEP = -1
 NAMES = ("liblaggard.so.0", "liblaggard.so")
 
@@ -33,6 +33,8 @@ class Options(Structure):
         ("spool_mb", c_uint32),
         ("cuda", c_char_p),
         ("otherwise_run", c_char_p),
+        ("otherwise_rank", c_int32),
+        ("otherwise_world_size", c_uint32),
     ]
 
 

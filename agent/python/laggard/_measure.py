@@ -352,6 +352,7 @@ def init(
     spool=None,
     spool_mb=None,
     device=True,
+    _place=(-1, 0),  # rank and world size, as a framework knows them that tells the environment less
 ):
     """Begins to measure on this thread; True when it does.
 
@@ -385,8 +386,16 @@ def init(
             spool_mb=_given("spool_mb", spool_mb),
             cuda=_device.runtime() if device else b"none",
             otherwise_run=_text(_script_name()),
+            otherwise_rank=_place[0],
+            otherwise_world_size=_place[1],
         )
-        if library.init(ctypes.byref(options)) != _library.OK:
+        status = library.init(ctypes.byref(options))
+        if status == _library.FORKED:
+            say_once(
+                "this process was forked from one that measures, so nothing is measured in it: a rank is started anew"
+                " (torchrun, mpirun, or multiprocessing's spawn)"
+            )
+        if status != _library.OK:
             return False
         _measuring = True
         _thread = threading.get_ident()

@@ -27,7 +27,9 @@ class LaggardCallback(Callback):
 
     def on_train_start(self, trainer, pl_module, *_):
         self._breaks_off()
-        _measure.init(*self._arguments, **self._named)
+        # Of the processes that Lightning itself starts, none finds its rank in the environment.
+        place = (getattr(trainer, "global_rank", -1), getattr(trainer, "world_size", 0))
+        _measure.init(*self._arguments, **self._named, _place=place)
         self._global_step = trainer.global_step
 
     def _breaks_off(self):

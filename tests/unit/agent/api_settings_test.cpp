@@ -112,6 +112,37 @@ TEST_F(SettingsTest, TheLauncherIsAskedForWhatNobodySaid) {
   EXPECT_EQ(std::tuple(settings.rank, settings.world_size), std::tuple(3u, 16u));
 }
 
+TEST_F(SettingsTest, OneOfSeveralIsNotMeasuredAsTheOnlyRank) {
+  ::setenv("RANK", "0", 1);
+  ::setenv("WORLD_SIZE", "4", 1);
+  EXPECT_NE(refusal().find("which rank this is cannot be told: RANK=0 of WORLD_SIZE=4"), std::string::npos)
+      << refusal();
+  laggard_options options = LAGGARD_OPTIONS_INIT;
+  options.rank = 2;
+  options.world_size = 4;
+  EXPECT_EQ(read_settings(&options).rank, 2u);
+  options = LAGGARD_OPTIONS_INIT;
+  options.world_size = 1;
+  EXPECT_EQ(read_settings(&options).rank, 0u) << "whoever says that it is alone is";
+}
+
+TEST_F(SettingsTest, AFrameworkThatKnowsTheRankIsAskedLast) {
+  ::setenv("WORLD_SIZE", "4", 1);
+  ::setenv("LOCAL_RANK", "1", 1);
+  laggard_options options = LAGGARD_OPTIONS_INIT;
+  options.otherwise_rank = 3;
+  options.otherwise_world_size = 4;
+  ApiSettings settings = read_settings(&options);
+  EXPECT_EQ(std::tuple(settings.rank, settings.world_size), std::tuple(3u, 4u));
+  options.size = offsetof(laggard_options, otherwise_rank);
+  EXPECT_NE(test::error_of([&] { read_settings(&options); }), "") << "an older caller has no such member";
+  options.size = sizeof options;
+  ::setenv("RANK", "1", 1);
+  settings = read_settings(&options);
+  EXPECT_EQ(std::tuple(settings.rank, settings.world_size), std::tuple(1u, 4u)) << "the launcher comes first";
+  EXPECT_EQ(settings.local_rank, 1u);
+}
+
 TEST_F(SettingsTest, AJobThatNobodyNamesHasTheProgramsName) {
   set("RUN", "");
   EXPECT_EQ(read_settings(nullptr).run, "api_unit_test");

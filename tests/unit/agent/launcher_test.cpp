@@ -99,10 +99,11 @@ TEST(Launcher, WhatDisagreesIsSaid) {
 
 TEST(Launcher, WhatIsNotWholeIsNotTaken) {
   const std::vector<std::tuple<Environment, std::string, std::string>> cases{
-      {{{"RANK", "3"}}, "", "RANK is not taken"},
-      {{{"WORLD_SIZE", "3"}, {"LOCAL_RANK", "0"}}, "", "WORLD_SIZE is not taken"},
+      {{{"RANK", "3"}}, "", "RANK=3 is not taken"},
+      {{{"WORLD_SIZE", "3"}, {"LOCAL_RANK", "0"}}, "", "WORLD_SIZE=3 is not taken"},
       {{{"LOCAL_RANK", "0"}}, "", ""},
-      {together({{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, kOpenMpi}), "Open MPI 3/4 on 3", "RANK is not taken"},
+      {together({{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, kOpenMpi}), "Open MPI 3/4 on 3",
+       "RANK=0 of WORLD_SIZE=2 is not taken"},
       {{{"PMI_RANK", "0"}}, "", "PMI_SIZE is not set"},
       {{{"PMI_RANK", "x"}, {"PMI_SIZE", "2"}}, "", "PMI_RANK=x is not taken"},
       {{{"PMI_RANK", "-1"}, {"PMI_SIZE", "2"}}, "", "PMI_RANK=-1 is not taken"},
@@ -120,6 +121,33 @@ TEST(Launcher, WhatIsNotWholeIsNotTaken) {
       EXPECT_THAT(remarks, testing::IsEmpty());
     else
       EXPECT_THAT(remarks, testing::Contains(testing::HasSubstr(remark)));
+  }
+}
+
+TEST(Launcher, OneOfSeveralIsNotTheOnlyOne) {
+  const std::vector<std::pair<Environment, std::string>> cases{
+      {{}, ""},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, ""},
+      {{{"WORLD_SIZE", "1"}}, ""},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "4"}}, "RANK=0 of WORLD_SIZE=4 is not taken"},
+      {{{"RANK", "0"}}, "RANK=0 is not taken"},
+      {{{"WORLD_SIZE", "4"}}, "WORLD_SIZE=4 is not taken"},
+      {{{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "0"}}, "there is no such rank"},
+      {{{"PMI_RANK", "0"}}, "PMI_SIZE is not set"},
+      {{{"PMI_RANK", "x"}, {"PMI_SIZE", "2"}}, "PMI_RANK=x is not taken"},
+      {{{"LOCAL_RANK", "0"}}, ""},
+      {{{"LOCAL_RANK", "1"}}, "LOCAL_RANK=1 is not taken"},
+      {{{"LOCAL_RANK", "1"}, {"WORLD_SIZE", "2"}}, "WORLD_SIZE=2 is not taken"},
+      {{{"TORCHELASTIC_RESTART_COUNT", "often"}}, ""},
+      {together({{{"RANK", "0"}, {"WORLD_SIZE", "4"}}, {{"LAGGARD_WORLD_SIZE", "1"}}}), ""},
+      {together({{{"RANK", "0"}, {"WORLD_SIZE", "4"}}, kOpenMpi}), ""},
+      {together({{{"RANK", "0"}, {"WORLD_SIZE", "4"}}, {{"LAGGARD_RANK", "1"}}}), ""},
+      {{{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}, ""},  // the batch script is one
+  };
+  for (const auto& [environment, sentence] : cases) {
+    const std::string unclear = launch_of(environment).unclear.value_or("");
+    EXPECT_EQ(unclear.empty(), sentence.empty()) << unclear;
+    EXPECT_THAT(unclear, testing::HasSubstr(sentence));
   }
 }
 

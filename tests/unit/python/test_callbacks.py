@@ -187,6 +187,14 @@ class Lightning(Callbacks):
         self.tell("on_train_end")
         self.assertEqual(self.calls(), "drop load, begin load, drop load, end 2000")
 
+    def test_the_trainer_knows_the_rank(self):
+        self.begin()
+        self.assertEqual((self.library.options.otherwise_rank, self.library.options.otherwise_world_size), (-1, 0))
+        self.tell("on_train_end")
+        self.trainer.global_rank, self.trainer.world_size = 3, 4
+        self.begin()
+        self.assertEqual((self.library.options.otherwise_rank, self.library.options.otherwise_world_size), (3, 4))
+
     def test_a_checkpoint_is_no_loading(self):
         """The callbacks that save come after all others, and after them only the next batch tells of itself."""
         self.begin()
