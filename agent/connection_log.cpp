@@ -75,7 +75,9 @@ std::string ConnectionLog::sentence(CollectorLink::Refusal refusal) const {
   return keys ? who +
                     " hangs up: most likely its public key is not the one of --collector-key, or it works "
                     "without keys"
-              : who + " hangs up: most likely it wants a key (--key and --collector-key)";
+              : who +
+                    " hangs up: most likely it wants a key (--key and --collector-key), or this is the port "
+                    "for questions (17601), not the one for records (17600)";
 }
 
 }  // namespace laggard::agent

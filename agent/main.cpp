@@ -8,10 +8,10 @@
 #include <iostream>
 
 #include "agent/agent.h"
+#include "agent/launcher.h"
 #include "agent/progress.h"
 #include "agent/report.h"
 #include "daemon/base/error.h"
-#include "daemon/base/limits.h"
 #include "daemon/keys/key_file.h"
 
 namespace {
@@ -51,9 +51,8 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->envname("LAGGARD_RUN")
       ->required()
       ->check([](const std::string& name) {
-        return !name.empty() && name.size() <= laggard::limits::kMaxRunNameBytes
-                   ? std::string()
-                   : "a run's name has 1 to " + std::to_string(laggard::limits::kMaxRunNameBytes) + " bytes";
+        const auto why = laggard::agent::bad_run_name(name);
+        return why ? "no run can have this name: " + *why : std::string();
       });
   app.add_option("--key", arguments.key, "file of this agent's secret key, for a collector that wants keys")
       ->envname("LAGGARD_KEY");

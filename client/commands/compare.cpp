@@ -10,13 +10,13 @@ namespace laggard::client {
 namespace {
 
 // Twice as many runs are what one request of the collector takes.
-constexpr std::size_t kMaxPlan = 32;
+constexpr std::int64_t kMaxPlan = 32;
 
 struct CompareOptions {
   std::string base, newer;
   std::string profile;
   std::optional<double> fail_on;  // percent
-  std::optional<std::size_t> plan;
+  std::optional<std::int64_t> plan;
   StepRange range;
 };
 
@@ -69,7 +69,7 @@ void show_plan(Context& context, const CompareOptions& options) {
   if (*options.plan < 1 || *options.plan > kMaxPlan)
     throw Failure(ExitCode::usage, "--plan " + std::to_string(*options.plan) + ": give 1 to " +
                                        std::to_string(kMaxPlan) + " runs a side");
-  context.show(plan_view(*options.plan));
+  context.show(plan_view(static_cast<std::size_t>(*options.plan)));
 }
 
 Json body_of(const CompareOptions& options) {

@@ -78,8 +78,8 @@ void look_at_launch(Findings& out) {
   const agent::Launch launch = agent::read_launch(agent::process_environment());
   out.add("launcher", launch.launcher.empty() ? Cell("none") : Cell(launch.launcher));
   out.add("run", launch.run, "the script's name");
-  out.add("rank", launch.rank, "0, the only one");
-  out.add("world size", launch.world_size, launch.rank ? "not known" : "1");
+  out.add("rank", launch.rank, launch.unclear ? "not known" : "0, the only one");
+  out.add("world size", launch.world_size, launch.rank || launch.unclear ? "not known" : "1");
   out.add("local rank", launch.local_rank, "not known");
   if (launch.attempt || !launch.restarts || launch.restarts->value == 0)
     out.add("attempt", launch.attempt, "as the collector counts");
@@ -95,7 +95,6 @@ void look_at_launch(Findings& out) {
 void look_at_settings(Findings& out) {
   try {
     const agent::ApiSettings settings = agent::read_settings(nullptr);
-    for (const std::string& remark : settings.remarks) out.problem(remark);
     for (const std::string& remark : settings.remarks) out.problem(remark);
     if (settings.spool.empty()) return;
     out.add("spool", settings.spool, "LAGGARD_SPOOL");
@@ -180,7 +179,10 @@ void look_at_ingest(const Context& context, Findings& out, const std::string& to
     }
     spdlog::logger silent("");
     const std::string refusal = agent::ConnectionLog(address, keys, silent).sentence(link.refusal());
-    out.problem(refusal.empty() ? "no collector takes records at " + address : refusal);
+    const std::string elsewhere = told.empty() || told == address
+                                      ? ""
+                                      : "; the collector at " + context.address + " takes them at " + told;
+    out.problem((refusal.empty() ? "no collector takes records at " + address : refusal) + elsewhere);
   } catch (const Error& error) {
     out.problem(error.what());
   }

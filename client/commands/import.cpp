@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <set>
 
 #include "agent/agent.h"
-#include "agent/utf8.h"
+#include "agent/launcher.h"
 #include "client/commands/commands.h"
 #include "client/render/json_text.h"
 #include "client/render/number.h"
@@ -156,10 +158,32 @@ std::optional<Failure> trouble_of(const agent::DeliveryReport& report, const std
       std::to_string(unacknowledged) + " records were not acknowledged; importing again stores each once");
 }
 
+// None while there is no run of that name.
+std::set<std::int64_t> attempts_of(const Collector& collector, const std::string& run) {
+  std::set<std::int64_t> attempts;
+  try {
+    const Json status = collector.get(run_target({run, std::nullopt}));
+    for (const Json& attempt : at(status, "attempts")) attempts.insert(integer(attempt).value_or(0));
+  } catch (const NoAnswer&) {  // of the files themselves all is known
+  }
+  return attempts;
+}
+
+// "job@2, job@3"
+std::string names_of(const std::string& run, const std::vector<std::int64_t>& attempts) {
+  std::string names;
+  for (const std::int64_t attempt : attempts)
+    names += (names.empty() ? "" : ", ") + run + "@" + std::to_string(attempt);
+  return names;
+}
+
 void import_files(Context& context, const ImportOptions& options) {
-  if (!agent::is_utf8(options.run)) throw Failure(ExitCode::usage, "the run's name is not UTF-8");
+  if (const auto why = agent::bad_run_name(options.run))
+    throw Failure(ExitCode::usage, "--run " + options.run + " can be no run's: " + *why);
+  const Collector collector = context.collector();
   agent::DeliveryOptions delivery;
-  delivery.collector = ingest_address(context.collector(), context.address);
+  delivery.collector = ingest_address(collector, context.address);
+  const std::set<std::int64_t> before = attempts_of(collector, options.run);
   delivery.run = options.run;
   delivery.files = options.files;
   delivery.once = true;
@@ -183,11 +207,19 @@ void import_files(Context& context, const ImportOptions& options) {
   const agent::DeliveryReport report = agent::deliver_files(delivery);
   if (progress) context.console.err("\r\x1b[K");
   const auto left_out = left_out_of(report);
+  std::vector<std::int64_t> added;
+  std::ranges::set_difference(attempts_of(collector, options.run), before, std::back_inserter(added));
   const std::optional<Failure> trouble = trouble_of(report, delivery.collector);
   // Before anything is shown: whoever reads that may have gone, and the code is to be right all the same.
   if (!left_out.empty()) context.exit_code = ExitCode::condition;
   if (trouble.has_value()) context.exit_code = trouble->code();
-  context.show(view_of(report, left_out));
+  View view = view_of(report, left_out);
+  view.json["new_attempts"] = added;
+  if (!before.empty() && !added.empty())
+    view.screen.emplace_back(
+        Notes{{"run \"" + options.run + "\" was there already, and stays as it was: new is " +
+               names_of(options.run, added)}});
+  context.show(view);
   // These forms have a row a file and no place for sentences.
   if (context.format() == Format::csv || context.format() == Format::jsonl)
     for (const std::string& sentence : left_out)

@@ -52,6 +52,9 @@ bool ask_for(SSL* tls, std::string host) {
 
 bool is_end_of_piece(const error_code& error) { return error == http::error::need_buffer; }
 
+// Something was answered that does not begin as HTTP does.
+bool is_no_http(const error_code& error) { return error == http::error::bad_version; }
+
 }  // namespace
 
 template <class Start>
@@ -64,6 +67,11 @@ void Connection::wait_for(Start start, std::chrono::seconds timeout) {
   if (!result || is_end_of_piece(result)) return;
   if (result == beast::error::timeout) too_slow(timeout);
   if (result.category() == asio::error::get_ssl_category()) not_trusted(result);
+  if (is_no_http(result))
+    throw NoAnswer(ExitCode::unreachable,
+                   "what answers at " + endpoint_.text +
+                       " speaks no HTTP. laggardd takes records at one port (17600) and questions at another "
+                       "(17601), which is the one for --collector or LAGGARD_COLLECTOR.");
   lost(result.message());
 }
 

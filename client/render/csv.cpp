@@ -24,6 +24,7 @@ std::string field(const Cell& cell, bool for_terminal) {
   if (const auto* text = std::get_if<std::string>(&cell.value)) return text_field(*text, for_terminal);
   if (const auto* number = std::get_if<std::int64_t>(&cell.value)) return std::to_string(*number);
   if (const auto* number = std::get_if<double>(&cell.value)) return shortest(*number);
+  if (const auto* truth = std::get_if<bool>(&cell.value)) return *truth ? "true" : "false";
   return "";
 }
 

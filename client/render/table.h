@@ -1,6 +1,7 @@
 // The one table model: every output form is written from it.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -15,7 +16,7 @@ inline constexpr int kShortest = -1;  ///< as many digits as reading the number 
 
 /// A value of a table. Without a value it is "-" for people and nothing (or null) for programs.
 struct Cell {
-  std::variant<std::monostate, std::string, std::int64_t, double> value;
+  std::variant<std::monostate, std::string, std::int64_t, double, bool> value;
   int digits = kShortest;  ///< of a double, for people; programs always get all of them
   std::string note;        ///< behind the value, for people: "(18 of 20)"
   int indent = 0;          ///< depth in a tree, for people
@@ -26,6 +27,8 @@ struct Cell {
   Cell(const char* text) : value(std::string(text)) {}
   Cell(std::int64_t number) : value(number) {}
   Cell(double number, int with_digits) : value(number), digits(with_digits) {}
+  template <std::same_as<bool> Bool>  // no pointer, and no other number
+  Cell(Bool truth) : value(truth) {}
 };
 
 enum class Align { left, right };

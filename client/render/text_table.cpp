@@ -129,6 +129,7 @@ std::string cell_text(const Cell& cell) {
   if (const auto* number = std::get_if<double>(&cell.value)) {
     return cell.digits == kShortest ? shortest(*number) : fixed(*number, cell.digits);
   }
+  if (const auto* truth = std::get_if<bool>(&cell.value)) return *truth ? "yes" : "no";
   return "-";
 }
 

@@ -13,7 +13,7 @@ std::vector<Cell> row_cells(const Json& row, const std::string& match) {
           is_stage ? text_cell(at(row, "stage")) : text_cell(at(row, "figure")),
           text_cell(at(row, "clock")),
           text_cell(at(row, "parent")),
-          Cell(truth(at(row, "exclusive")) ? "true" : "false"),
+          Cell(truth(at(row, "exclusive"))),
           text_cell(at(row, "unit")),
           exact(row, "base"),
           exact(row, "new"),
@@ -26,7 +26,7 @@ std::vector<Cell> row_cells(const Json& row, const std::string& match) {
           exact(row, "hodges_lehmann"),
           exact(row, "rank_p"),
           text_cell(at(row, "finding")),
-          Cell(truth(at(row, "cause")) ? "true" : "false"),
+          Cell(truth(at(row, "cause"))),
           integer_cell(at(row, "present")),
           integer_cell(at(row, "of"))};
 }

@@ -18,7 +18,7 @@ std::vector<Cell> stage_cells(const Json& stage) {
           integer_cell(at(stage, "depth")),
           text_cell(at(stage, "kind")),
           text_cell(at(stage, "clock")),
-          Cell(truth(at(stage, "exclusive")) ? "true" : "false"),
+          Cell(truth(at(stage, "exclusive"))),
           real_cell(at(stage, "mean_ms"), 3),
           integer_cell(at(stage, "present")),
           integer_cell(at(stage, "of")),

@@ -13,6 +13,10 @@ namespace {
 constexpr std::size_t kSilentListed = 16;
 constexpr std::size_t kRangesListed = 4;
 constexpr std::size_t kLabelWidth = 12;
+// Without news for so many usual steps, and so long, a job may hang; that it has stalled is said later.
+constexpr double kQuietSteps = 3, kQuietMs = 5000;
+
+std::string step_time(double ms) { return ms < 1000 ? fixed(ms, 1) + " ms" : fixed(ms / 1000, 1) + " s"; }
 
 void add_headline(Facts& facts, const Json& status) {
   const std::string state = text(at(status, "state"));
@@ -23,8 +27,14 @@ void add_headline(Facts& facts, const Json& status) {
     line += " | attempt " + text(at(status, "attempt")) + " of " + std::to_string(attempts.size());
   }
   line += " | " + text(at(status, "reporting")) + " of " + text(at(status, "expected")) + " ranks reporting";
-  if (const auto ms = integer(at(status, "age_ms"))) line += " | last record " + age(*ms) + " ago";
+  const auto ms = integer(at(status, "age_ms"));
+  if (ms) line += " | last record " + age(*ms) + " ago";
   facts.push_back({"run", line, run_tone(state)});
+  const auto step_ms = number(at(status, "median_wall_ms"));
+  if (state == "running" && ms && step_ms &&
+      static_cast<double>(*ms) > std::max(kQuietMs, kQuietSteps * *step_ms))
+    facts.push_back(
+        {"", "nothing has come for so long, where a step takes " + step_time(*step_ms), Tone::warn});
 }
 
 void add_other_attempts(Facts& facts, const Json& status) {

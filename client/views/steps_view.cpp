@@ -19,7 +19,7 @@ std::vector<Cell> step_cells(const Json& step) {
           real_cell(at(wall, "mean_ms"), kShortest),
           at(step, "slowest_rank").is_null() ? Cell() : Cell(slowest_name(step)),
           integer_cell(at(step, "slowest_rank")),
-          tie.is_boolean() ? Cell(truth(tie) ? "true" : "false") : Cell(),
+          tie.is_boolean() ? Cell(truth(tie)) : Cell(),
           integer_cell(at(culprit, "rank")),
           text_cell(at(culprit, "stage")),
           real_cell(at(culprit, "own_excess_ms"), 1),

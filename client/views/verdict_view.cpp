@@ -90,7 +90,7 @@ Table one_row(const Json& run) {
   add("attempt", integer_cell(at(run, "attempt")));
   for (const char* key : {"from", "to", "steps", "partial_steps"}) add(key, integer_cell(at(verdict, key)));
   add("kind", text_cell(at(verdict, "kind")));
-  add("tentative", truth(at(verdict, "tentative")) ? "true" : "false");
+  add("tentative", truth(at(verdict, "tentative")));
   add("ranks",
       held.is_null() ? Cell() : Cell(listed(at(held, "ranks"), 64, integer(at(held, "rank_count")))));
   const Json& group = at(held, "group");

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 import urllib.error
 
-from harness import BIN, CASES, PUBLISHED, EndToEnd, config_line, run_client, stop, strict_json, update_line
+from harness import BIN, CASES, PUBLISHED, EndToEnd, config_line, run_client, stop, strict_json, update_line, wait_until
 
 RUN = "run2_bs8"
 COPY = "run2_copy"
@@ -95,6 +95,17 @@ class Formats(EndToEnd):
 
 
 class ExitCodes(EndToEnd):
+    def test_the_ports_are_mixed_up(self):
+        collector = self.start_collector()
+        done = run_client("--collector", collector.ingest.replace("tcp://", "http://"), "runs")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("speaks no HTTP", done.stderr)
+        collector.ingest = collector.http.replace("http://", "tcp://")
+        file = self.home / "rank0.jsonl"
+        file.write_text(config_line(0, 1))
+        agent = self.start_agent(collector, "job", file)
+        wait_until("a reason", lambda: "this is the port for questions" in agent.said())
+
     def test_unknown_run(self):
         collector = self.start_collector()
         for command in (["status", "nobody"], ["report", "nobody"], ["steps", "nobody"], ["export", "nobody"]):
@@ -204,6 +215,23 @@ class Import(EndToEnd):
         done = self.imported(file)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("1 record with other values", done.stdout)
+
+    def test_a_name_that_was_there_is_said(self):
+        file = self.home / "rank0.jsonl"
+        for started, new in ((1, [1]), (1, []), (2, [2]), (1, []), (3, [3])):
+            file.write_text(config_line(0, 1, started_unix_ms=started) + update_line(0, 1, 100.0))
+            done = self.imported(file, options=["-o", "json"])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(strict_json(done.stdout)["new_attempts"], new)
+        self.assertNotIn("new is", self.imported(file).stdout)
+        file.write_text(config_line(0, 1, started_unix_ms=4) + update_line(0, 1, 100.0))
+        said = 'run "job" was there already, and stays as it was: new is job@4'
+        self.assertIn(said, self.imported(file).stdout)
+
+    def test_a_name_that_can_be_no_runs(self):
+        done = run_client("--collector", self.collector.http, "import", "--run", "job@1", CASES / "A04" / "mixed.jsonl")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr.count("job@1"), 1, done.stderr)
 
     def test_nothing_is_a_record(self):
         for text in ("epoch 1\nepoch 2\n", "[]\n"):

@@ -461,6 +461,7 @@ class Doctor(EndToEnd):
             ({"LAGGARD_RANK": "x"}, "LAGGARD_RANK=x"),
             ({"LAGGARD_RANK": "4", "LAGGARD_WORLD_SIZE": "2"}, "rank 4 is none of 2 ranks"),
             ({"LAGGARD_WORLD_SIZE": "4"}, "set LAGGARD_RANK"),
+            ({"RANK": "4", "WORLD_SIZE": "4"}, "which rank this is cannot be told: RANK=4 of WORLD_SIZE=4"),
             ({"LAGGARD_QUEUE_RECORDS": "unlimited"}, "LAGGARD_QUEUE_RECORDS=unlimited"),
             ({"LAGGARD_SPOOL": "/nowhere"}, "in /nowhere"),
             ({"LAGGARD_RUN": "x" * 201}, "longer than 200 bytes"),

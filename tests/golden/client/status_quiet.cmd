@@ -1,0 +1,3 @@
+json status_quiet
+terminal 80
+run status
