@@ -5,6 +5,7 @@
 
 #include "daemon/core/change_point.h"
 #include "daemon/core/evidence.h"
+#include "daemon/core/outside.h"
 #include "daemon/core/split.h"
 #include "daemon/core/what_if.h"
 
@@ -34,6 +35,7 @@ class Judge {
 
   Verdict run(const Placement& placement) {
     sum_up();
+    if (!out_.counted_twice) out_.outside = find_outside(rows_, begin_, recent_, sums_);
     find_means();
     if (out_.steps < kVerdictSteps || means_.size() < 2) return std::move(out_);
     if (!std::isfinite(out_.wall_ms) || !(out_.wall_ms > 0)) return std::move(out_);

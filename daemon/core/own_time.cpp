@@ -14,30 +14,93 @@ bool any_valid(const Cells& cells, const StageTable& stages) {
   return false;
 }
 
-/// The own time of each record: kAbsent where no stage was measured, kNull where a value is missing that it
-/// would have to contain. What a sync stage took is in it only where it has to be taken off a parent's time.
-std::vector<double> sum_own(const StageTimes& times, const StageTable& stages) {
-  struct OwnSum {
-    double own_ms = 0;
-    bool measured = false, known = true;
-  };
-  std::vector<OwnSum> sums(times.inclusive.records());
+/// What the stages of a record add up to.
+struct StageSum {
+  double own_ms = 0, sync_ms = 0;
+  bool measured = false, own_known = true, sync_known = true;
+
+  /// kAbsent where no stage was measured, kNull where a value is missing that it would have to contain. What
+  /// a sync stage took is in it only where it has to be taken off a parent's time.
+  double own() const { return !measured ? kAbsent : own_known ? std::max(own_ms, 0.0) : kNull; }
+  /// What is left of a wall, below 0 where stages overlap; kAbsent where that is not known.
+  double outside_of(double wall_ms) const {
+    const bool known = measured && own_known && sync_known && is_valid(wall_ms);
+    return known ? wall_ms - own_ms - sync_ms : kAbsent;
+  }
+};
+
+std::vector<StageSum> sum_stages(const StageTimes& times, const StageTable& stages) {
+  std::vector<StageSum> sums(times.inclusive.records());
   for (StageId stage = 0; stage < stages.size(); ++stage) {
-    const bool counts = stages[stage].kind != StageKind::sync;
+    const bool is_own = stages[stage].kind != StageKind::sync;
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const double time = times.inclusive.at(stage, i), exclusive = times.exclusive.at(stage, i);
       if (state_of(time) == ValueState::absent) continue;
-      sums[i].measured = true;
-      if (!counts) continue;
-      sums[i].known = sums[i].known && is_valid(time) && state_of(exclusive) != ValueState::null;
-      sums[i].own_ms += exclusive;
+      StageSum& sum = sums[i];
+      sum.measured = true;
+      bool& known = is_own ? sum.own_known : sum.sync_known;
+      known = known && is_valid(time) && state_of(exclusive) != ValueState::null;
+      (is_own ? sum.own_ms : sum.sync_ms) += exclusive;
     }
   }
-  std::vector<double> own;
-  own.reserve(sums.size());
-  for (const OwnSum& sum : sums)
-    own.push_back(!sum.measured ? kAbsent : sum.known ? std::max(sum.own_ms, 0.0) : kNull);
-  return own;
+  return sums;
+}
+
+/// Where a stage is timed on the host alone, and no part of it nor what it is a part of is timed otherwise,
+/// its time is none that is compared: what it covers is not known.
+class HostOnly {
+ public:
+  HostOnly(const StageTimes& times, const StageTimes& host, const StageTable& stages)
+      : times_(times), host_(host), stages_(stages) {}
+
+  bool any(std::size_t record) const {
+    for (StageId stage = 0; stage < stages_.size(); ++stage)
+      if (is_valid(host_.inclusive.at(stage, record)) && !is_timed(stage, record) && !has_kin(stage, record))
+        return true;
+    return false;
+  }
+
+ private:
+  bool is_timed(StageId stage, std::size_t record) const {
+    return state_of(times_.inclusive.at(stage, record)) != ValueState::absent;
+  }
+  bool is_part(StageId stage, StageId of) const {
+    while (stage != kNoStage && stage != of) stage = stages_[stage].parent;
+    return stage == of;
+  }
+  bool has_kin(StageId stage, std::size_t record) const {
+    for (StageId other = 0; other < stages_.size(); ++other)
+      if (is_timed(other, record) && (is_part(stage, other) || is_part(other, stage))) return true;
+    return false;
+  }
+
+  const StageTimes& times_;
+  const StageTimes& host_;
+  const StageTable& stages_;
+};
+
+/// What the stages leave of each rank's wall, where it is clearly more than on the usual rank. Nothing where
+/// stages overlap, as sums above the wall show, or where so many stand out that there is no usual rank.
+std::vector<OwnTimes::Outside> find_outside(std::span<const StageSum> sums, const HostOnly& host_only,
+                                            std::span<const RecordView> records, double wall_ms) {
+  constexpr std::size_t kAmong = 3;  // one of so many at most
+  std::vector<double> outside(sums.size(), kAbsent), valid;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const double left = sums[i].outside_of(records[i].wall_ms());
+    if (state_of(left) == ValueState::absent || host_only.any(i)) continue;
+    if (left < -kCulpritExcess * wall_ms) return {};
+    outside[i] = std::max(left, 0.0);
+    valid.push_back(outside[i]);
+  }
+  std::vector<OwnTimes::Outside> found;
+  if (valid.size() < kAmong || !is_valid(wall_ms)) return found;
+  const double usual = Middle(valid).median();
+  for (std::size_t i = 0; i < outside.size(); ++i)
+    if (is_valid(outside[i]) && outside[i] - usual > kWorthTelling * wall_ms)
+      found.push_back({records[i].rank, single(outside[i] - usual)});
+  if (kAmong * found.size() > valid.size()) found.clear();
+  found.shrink_to_fit();
+  return found;
 }
 
 /// Fills in what concerns single stages of the ranks in `columns`, whose own times are known.
@@ -164,8 +227,10 @@ OwnTimesOfStep measure_own(std::span<const RecordView> records, const StageTimes
                            const StageTimes& host, const StageTable& stages, double wall_ms) {
   OwnTimesOfStep out{.clock = any_valid(stream.inclusive, stages) ? Clock::stream : Clock::host};
   const StageTimes times = out.clock == Clock::stream ? times_compared(stream, host, stages) : host;
-  const std::vector<double> own = sum_own(times, stages);
-  std::vector<double> valid;
+  const std::vector<StageSum> sums = sum_stages(times, stages);
+  std::vector<double> own, valid;
+  own.reserve(sums.size());
+  for (const StageSum& sum : sums) own.push_back(sum.own());
   out.own = spread_of(own, records, valid);
   auto ranks = std::make_shared<OwnTimes>();
   if (!valid.empty()) {
@@ -178,6 +243,7 @@ OwnTimesOfStep measure_own(std::span<const RecordView> records, const StageTimes
       ranks->ranks.push_back(records[i].rank);
       ranks->own_ms.push_back(single(own[i]));
     }
+    ranks->outside = find_outside(sums, HostOnly(times, host, stages), records, wall_ms);
     StageScan scan(*ranks, columns, times, stages);
     scan.run();
     out.culprit = scan.culprit(out.own, wall_ms);

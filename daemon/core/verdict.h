@@ -97,6 +97,13 @@ struct Held {
   bool is_one_stage() const { return stage != kNoStage && 2 * stage_excess_ms >= excess_ms; }
 };
 
+/// Ranks whose stages leave more of the wall than the usual rank's: nothing tells what they do there, or for
+/// whom they wait.
+struct Outside {
+  std::vector<Rank> ranks;           ///< ascending; none: there are no such ranks
+  double least_ms = 0, most_ms = 0;  ///< a step more than the median rank: of the rank with least, with most
+};
+
 /// Times in ms.
 struct Verdict {
   VerdictKind kind = VerdictKind::unknown;
@@ -107,9 +114,10 @@ struct Verdict {
   std::uint64_t odd_steps = 0;      ///< not judged: an own time is more than kOddWalls times the wall
   std::uint32_t ranks = 0;          ///< with own times
   std::vector<Rank>
-      unjudged;           ///< whose own time is unknown in half of the steps or more, though they have stages
-  double wall_ms = 0;     ///< mean over the steps of the slowest rank's wall
-  double max_own_ms = 0;  ///< mean over the steps of the largest own time
+      unjudged;  ///< whose own time is unknown in half of the steps or more, though they have stages
+  Outside outside;
+  double wall_ms = 0;      ///< mean over the steps of the slowest rank's wall
+  double max_own_ms = 0;   ///< mean over the steps of the largest own time
   double mean_own_ms = 0;  ///< mean over the steps of the mean own time of the ranks
   /// S = T / (T - (max own - mean own)), T the mean wall: what an even job would gain.
   double slowdown = 1;

@@ -136,6 +136,17 @@ std::string counted_twice_text(const Verdict& verdict) {
          "nest)";
 }
 
+std::string outside_note(const Verdict& verdict) {
+  const Outside& outside = verdict.outside;
+  if (outside.ranks.empty()) return "";
+  const bool one = outside.ranks.size() == 1;
+  const std::string least = duration(outside.least_ms), most = duration(outside.most_ms);
+  return std::string("; the stages of ") + (one ? "rank " : "ranks ") + list_of(outside.ranks, kRanksListed) +
+         " leave " + least + (least == most ? "" : " to " + most) +
+         " more of each step than the usual rank's: what " + (one ? "it does" : "they do") + " or wait" +
+         (one ? "s" : "") + " for there is not known";
+}
+
 std::string no_verdict_text(const Verdict& verdict) {
   if (verdict.ranks < 2) return "no verdict yet: no step with own times of two ranks";
   if (verdict.steps >= kVerdictSteps && !std::isfinite(verdict.wall_ms))
@@ -165,7 +176,7 @@ std::string sentence_of(const Verdict& verdict, const StageTable& stages, const 
   std::string text;
   switch (verdict.kind) {
     case VerdictKind::unknown:
-      return no_verdict_text(verdict);
+      return no_verdict_text(verdict) + outside_note(verdict);
     case VerdictKind::balanced:
       text = "balanced: uneven ranks cost " + cost_text(verdict);
       break;
@@ -183,6 +194,7 @@ std::string sentence_of(const Verdict& verdict, const StageTable& stages, const 
   }
   if (!verdict.has_sync() && verdict.kind != VerdictKind::inside_sync)
     text += "; no stage is known to contain waiting (kind sync), so waiting may have been taken for work";
+  text += outside_note(verdict);
   if (!verdict.unjudged.empty())
     text += "; not judged: " + std::string(verdict.unjudged.size() == 1 ? "rank " : "ranks ") +
             list_of(verdict.unjudged, kRanksListed) + ", of whose stages a time is missing or cannot be used";

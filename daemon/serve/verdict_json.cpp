@@ -78,6 +78,11 @@ Json to_json(const core::VerdictView& view, const core::StageTable& stages) {
           {"odd_steps", verdict.odd_steps},
           {"ranks", verdict.ranks},
           {"unjudged", listed(verdict.unjudged)},
+          {"outside", verdict.outside.ranks.empty() ? Json(nullptr)
+                                                    : Json{{"ranks", listed(verdict.outside.ranks)},
+                                                           {"rank_count", verdict.outside.ranks.size()},
+                                                           {"least_ms", figure(verdict.outside.least_ms)},
+                                                           {"most_ms", figure(verdict.outside.most_ms)}}},
           {"has_sync", verdict.has_sync()},
           {"wall_ms", figure_known(verdict.wall_ms)},
           {"max_own_ms", figure_known(verdict.max_own_ms)},

@@ -68,6 +68,113 @@ TEST_F(VerdictLimits, WithoutAStageThatWaitsEvenIsNotBalanced) {
               HasSubstr("no verdict: own times are even, but no stage is known to contain waiting"));
 }
 
+// What the stages of a rank leave of its wall.
+class OutsideOfStages : public VerdictLimits {
+ protected:
+  /// Steps of 30 ms, and what rank 2 sleeps: outside of all its stages, while the others wait in theirs.
+  void run(Step from, Step to, double asleep_ms, Rank ranks = 4) {
+    for (Step number = from; number <= to; ++number) {
+      std::vector<Stages> records(ranks, Stages{{"forward", 20}, {"all_reduce", 10 + asleep_ms}});
+      records[2 % ranks].back().second = 10;
+      put(number, records, 30 + asleep_ms);
+    }
+  }
+  /// The same step again and again.
+  void repeat(const std::vector<TestRecord>& ranks) {
+    for (Step number = 1; number <= 30; ++number) {
+      std::vector<TestRecord> records = ranks;
+      for (std::size_t i = 0; i < records.size(); ++i) {
+        records[i].rank = static_cast<Rank>(i);
+        records[i].step = number;
+      }
+      window.put(own_of(break_down(step_of(records, layouts), layouts, stages)));
+    }
+  }
+  std::vector<Rank> told() const { return judge().outside.ranks; }
+};
+
+TEST_F(OutsideOfStages, WhoStandsOutIsTold) {
+  run(1, 30, 0);
+  EXPECT_THAT(told(), IsEmpty());
+  run(31, 53, 10);
+  EXPECT_THAT(told(), IsEmpty()) << "23 of the newest 30 steps";
+  run(54, 60, 10);
+  EXPECT_THAT(told(), ElementsAre(2));
+  EXPECT_EQ(judge().kind, VerdictKind::inside_sync) << "nobody is accused of it";
+  EXPECT_THAT(sentence(),
+              HasSubstr("; the stages of rank 2 leave 10 ms more of each step than the usual rank's: "
+                        "what it does or waits for there is not known"));
+}
+
+TEST_F(OutsideOfStages, ThreePercentOfTheStepAreWorthTelling) {
+  run(1, 30, 0.8);
+  EXPECT_THAT(told(), IsEmpty());
+  run(31, 60, 1.2);
+  EXPECT_THAT(told(), ElementsAre(2));
+}
+
+TEST_F(OutsideOfStages, APauseIsNotInEachStep) {
+  run(1, 29, 2);
+  run(30, 30, 2000);
+  EXPECT_DOUBLE_EQ(judge().outside.most_ms, 2);
+}
+
+TEST_F(OutsideOfStages, OfTwoRanksNoneIsTheUsualOne) {
+  run(1, 30, 10, 2);
+  EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(OutsideOfStages, AThirdOfTheRanksIsTheMost) {
+  const TestRecord usual{.wall_ms = 40, .stream = {{"forward", 20}, {"all_reduce", 20}}},
+      less{.wall_ms = 40, .stream = {{"forward", 20}, {"all_reduce", 12}}},
+      least{.wall_ms = 40, .stream = {{"forward", 20}, {"all_reduce", 4}}};
+  for (const char* stage : {"forward", "all_reduce"}) stages.intern(stage);
+  repeat({usual, usual, less, least});
+  EXPECT_THAT(told(), IsEmpty());
+  repeat({usual, usual, less, least, usual, usual});
+  EXPECT_THAT(told(), ElementsAre(2, 3));
+  EXPECT_THAT(sentence(), HasSubstr("the stages of ranks 2, 3 leave 8.0 ms to 16 ms more of each step"));
+}
+
+// The others wait outside of all stages for rank 1.
+TEST_F(OutsideOfStages, WhoIsWaitedForLeavesLittle) {
+  stages.intern("forward");
+  const TestRecord waits{.wall_ms = 50, .stream = {{"forward", 20}}},
+      waited_for{.wall_ms = 50, .stream = {{"forward", 50}}};
+  repeat({waits, waited_for, waits, waits});
+  EXPECT_THAT(judge().held->ranks, ElementsAre(1));
+  EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(OutsideOfStages, OfTimesThatAreNotKnownNothingIsTold) {
+  const TestRecord usual{.wall_ms = 40, .stream = {{"forward", 20}, {"all_reduce", 20}}};
+  for (const char* stage : {"forward", "all_reduce", "preprocess"}) stages.intern(stage);
+  const std::vector<std::pair<std::string, TestRecord>> unknown{
+      {"cannot be", {.wall_ms = 40, .stream = {{"forward", 20}, {"all_reduce", -1}}}},
+      {"no wall", {.wall_ms = kNull, .stream = {{"forward", 20}, {"all_reduce", 10}}}},
+      {"the device's time is lost",
+       {.wall_ms = 40, .stream = {{"all_reduce", 5}}, .host = {{"forward", 20}}}},
+      {"of the host alone",
+       {.wall_ms = 40, .stream = {{"forward", 20}, {"all_reduce", 5}}, .host = {{"preprocess", 15}}}}};
+  for (const auto& [why, record] : unknown) {
+    repeat({usual, usual, record, usual});
+    EXPECT_THAT(told(), IsEmpty()) << why;
+  }
+  // A part of what is timed on the device.
+  ASSERT_TRUE(stages.set_parent(*stages.find("preprocess"), *stages.find("forward"), Knowledge::records));
+  repeat({usual, usual, unknown.back().second, usual});
+  EXPECT_THAT(told(), ElementsAre(2));
+}
+
+TEST_F(OutsideOfStages, WhereStagesOverlapNothingIsTold) {
+  const TestRecord overlaps{.wall_ms = 100,
+                            .stream = {{"forward", 60}, {"attention", 50}, {"all_reduce", 10}}},
+      without{.wall_ms = 100, .stream = {{"forward", 60}, {"all_reduce", 10}}};
+  for (const char* stage : {"forward", "attention", "all_reduce"}) stages.intern(stage);
+  repeat({overlaps, overlaps, overlaps, without});
+  EXPECT_THAT(told(), IsEmpty());
+}
+
 TEST_F(VerdictLimits, WithoutAStageThatWaitsTheSentenceSaysSo) {
   for (Step number = 1; number <= 30; ++number) {
     std::vector<Stages> ranks(8, Stages{{"forward", 100}});
