@@ -46,6 +46,25 @@ def empty():
         pass
 
 
+class Nothing:
+    __slots__ = ()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        pass
+
+
+NOTHING = Nothing()
+
+
+def nothing():
+    for _ in range(STAGES):
+        with NOTHING:
+            pass
+
+
 def stages():
     for _ in range(STAGES):
         with laggard.stage("forward"):
@@ -133,6 +152,7 @@ def main():
         return measure(sys.argv[2]) if sys.argv[2] != "profiler" else measure_profiler()
     print("| | per | p50 ns | p99 ns |\n|---|---|---|---|")
     report("empty loop", "iteration", percentiles(timed(empty), STAGES))
+    report("empty class of Python's", "block", percentiles(timed(nothing), STAGES))
     in_process("disabled", LAGGARD_DISABLED="1")
     if sys.argv[1:]:
         in_process("collector there", LAGGARD_INGEST=sys.argv[1])
