@@ -5,6 +5,7 @@ A test that cannot be had on this machine is skipped and says so; with LAGGARD_S
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,8 @@ DATA = TESTS / "data"
 CASES = DATA / "cases"
 PUBLISHED = DATA / "published_runs"
 
+
+SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: ")
 
 # Parts of a run's status that would bury the rest of a failure's message.
 LONG = {"newest", "settled", "history", "counters"}
@@ -84,7 +87,15 @@ class EndToEnd(unittest.TestCase):
     def setUp(self):
         self.home = Path(tempfile.mkdtemp(prefix="laggard-e2e-"))
         self.addCleanup(shutil.rmtree, self.home, ignore_errors=True)
+        self.addCleanup(self._no_sanitizer_has_found)
         self._logs = 0
+
+    def _no_sanitizer_has_found(self):
+        """What a sanitizer finds ends a program, at whose end a test may not look."""
+        for log in sorted(self.home.rglob("*.log")):
+            said = log.read_text(errors="replace")
+            if found := SANITIZER.search(said):
+                self.fail(f"{log.name}: {said[found.start() :][:8000]}")
 
     def need(self, there, what):
         """Skips the test, loudly, where something is not there that it needs; LAGGARD_STRICT=1 makes that a failure."""
@@ -108,7 +119,6 @@ class EndToEnd(unittest.TestCase):
             extra = ["--config", file]
         log = self._log("laggardd")
         collector = Collector(BIN, self.home / data, log, extra=extra, **options)
-        collector.log = log
         self.addCleanup(_end, collector.process)
         return collector
 

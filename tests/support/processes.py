@@ -60,6 +60,7 @@ class Collector:
     """One laggardd; its standard error goes to `log`."""
 
     def __init__(self, bin_dir, data, log, ingest="tcp://127.0.0.1:0", http="127.0.0.1:0", extra=(), launch=spawn):
+        self.log = Path(log)
         command = [Path(bin_dir) / "laggardd", "--data", data, "--ingest", ingest, "--http", http, *extra]
         with open(log, "ab") as stderr:
             self.process = launch(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
@@ -67,12 +68,17 @@ class Collector:
         match = READY.match(line)
         if not match:
             stop(self.process)
-            raise RuntimeError(f"laggardd did not become ready: {line!r}\n{Path(log).read_text()}")
+            raise RuntimeError(f"laggardd did not become ready: {line!r}\n{self.log.read_text()}")
         self.ingest, self.http, self.data = match.groups()
 
     def text(self, path, timeout_s=20.0):
-        with urllib.request.urlopen(self.http + path, timeout=timeout_s) as answer:
-            return answer.read().decode()
+        try:
+            with urllib.request.urlopen(self.http + path, timeout=timeout_s) as answer:
+                return answer.read().decode()
+        except OSError as error:
+            if self.process.poll() is not None:
+                error.add_note(f"laggardd has ended with {self.process.returncode}: {self.log.read_text()[-8000:]}")
+            raise
 
     def get(self, path):
         return json.loads(self.text(path))
