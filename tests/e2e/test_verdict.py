@@ -43,8 +43,20 @@ class Verdict(EndToEnd):
         self.assertEqual((slow["kind"], slow["held"]["ranks"], slow["held"]["stage"]), ("one_rank", [2], "forward_and_loss"))
         self.assertAlmostEqual(slow["held"]["stage_excess_ms"], 1500.0, places=2)
         hidden = self.imported(collector, "hidden", [CASES / "A14" / "inside_backward.jsonl"])
-        self.assertEqual((hidden["kind"], hidden["held"]), ("inside_sync", None))
+        self.assertEqual((hidden["kind"], hidden["held"], hidden["outside"]), ("inside_sync", None, None))
         self.assertIn("nobody can be named", hidden["sentence"])
+
+    def test_who_sleeps_outside_of_all_stages_is_told(self):
+        file = self.home / "job.jsonl"
+        append(file, "".join(config_line(rank, 4) for rank in range(4)))
+        for step in range(1, 41):
+            for rank in range(4):
+                stages = {"forward": 30.0, "all_reduce": 10.0 if rank == 2 else 60.0}
+                append(file, update_line(rank, step, 90.0, stages))
+        verdict = self.imported(self.start_collector(), "job", [file])
+        self.assertEqual((verdict["kind"], verdict["held"]), ("inside_sync", None))
+        self.assertEqual(verdict["outside"], {"ranks": [2], "rank_count": 1, "least_ms": 50.0, "most_ms": 50.0})
+        self.assertIn("the stages of rank 2 leave 50 ms more of each step than the usual rank's", verdict["sentence"])
 
     def test_live_and_after_a_kill(self):
         """Named on screen, in the events' sentence and on /metrics within twenty steps; the same after SIGKILL."""
