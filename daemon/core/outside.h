@@ -1,4 +1,4 @@
-// Whose stages leave more of the wall than the usual rank's, over the rows of a verdict.
+// Whose stages cover less of the steps than the usual rank's, over the rows of a verdict.
 #pragma once
 
 #include <vector>

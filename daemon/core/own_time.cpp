@@ -17,15 +17,16 @@ bool any_valid(const Cells& cells, const StageTable& stages) {
 /// What the stages of a record add up to.
 struct StageSum {
   double own_ms = 0, sync_ms = 0;
-  bool measured = false, own_known = true, sync_known = true;
+  bool measured = false, waits = false, own_known = true, sync_known = true;
 
   /// kAbsent where no stage was measured, kNull where a value is missing that it would have to contain. What
   /// a sync stage took is in it only where it has to be taken off a parent's time.
   double own() const { return !measured ? kAbsent : own_known ? std::max(own_ms, 0.0) : kNull; }
-  /// What is left of a wall, below 0 where stages overlap; kAbsent where that is not known.
-  double outside_of(double wall_ms) const {
+  /// What is left of a wall, below 0 where stages overlap; kAbsent where that is not known. A rank that waits
+  /// for the others cannot be done sooner than they: a shorter wall lacks what it did between the steps.
+  double outside_of(double wall_ms, double usual_wall_ms) const {
     const bool known = measured && own_known && sync_known && is_valid(wall_ms);
-    return known ? wall_ms - own_ms - sync_ms : kAbsent;
+    return known ? (waits ? std::max(wall_ms, usual_wall_ms) : wall_ms) - own_ms - sync_ms : kAbsent;
   }
 };
 
@@ -38,6 +39,7 @@ std::vector<StageSum> sum_stages(const StageTimes& times, const StageTable& stag
       if (state_of(time) == ValueState::absent) continue;
       StageSum& sum = sums[i];
       sum.measured = true;
+      sum.waits = sum.waits || !is_own;
       bool& known = is_own ? sum.own_known : sum.sync_known;
       known = known && is_valid(time) && state_of(exclusive) != ValueState::null;
       (is_own ? sum.own_ms : sum.sync_ms) += exclusive;
@@ -79,14 +81,23 @@ class HostOnly {
   const StageTable& stages_;
 };
 
-/// What the stages leave of each rank's wall, where it is clearly more than on the usual rank. Nothing where
-/// stages overlap, as sums above the wall show, or where so many stand out that there is no usual rank.
+double usual_wall(std::span<const RecordView> records) {
+  std::vector<double> walls;
+  walls.reserve(records.size());
+  for (const RecordView& record : records)
+    if (is_valid(record.wall_ms())) walls.push_back(record.wall_ms());
+  return walls.empty() ? kAbsent : Middle(walls).median();
+}
+
+/// What the stages of each rank leave of the step, where it is clearly more than on the usual rank. Nothing
+/// where stages overlap, as sums above the wall show, or where so many stand out that there is no usual rank.
 std::vector<OwnTimes::Outside> find_outside(std::span<const StageSum> sums, const HostOnly& host_only,
                                             std::span<const RecordView> records, double wall_ms) {
   constexpr std::size_t kAmong = 3;  // one of so many at most
   std::vector<double> outside(sums.size(), kAbsent), valid;
+  const double usual_wall_ms = usual_wall(records);
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    const double left = sums[i].outside_of(records[i].wall_ms());
+    const double left = sums[i].outside_of(records[i].wall_ms(), usual_wall_ms);
     if (state_of(left) == ValueState::absent || host_only.any(i)) continue;
     if (left < -kCulpritExcess * wall_ms) return {};
     outside[i] = std::max(left, 0.0);

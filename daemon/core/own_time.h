@@ -22,7 +22,8 @@ struct Culprit {
 
 /// How far above the median own time, as a fraction of the wall, a culprit must be.
 inline constexpr double kCulpritExcess = 0.01;
-/// How much more of the wall than on the median rank lies outside of all stages, as a fraction, to be told.
+/// How much less of the wall than the median rank's the stages of a rank must cover, as a fraction, to be
+/// told.
 inline constexpr double kWorthTelling = 0.03;
 
 /// What the verdict over a window needs of one step. Times in ms; single precision is far finer than any
@@ -46,8 +47,8 @@ struct OwnTimes {
     Rank rank = 0;
     float excess_ms = 0;
   };
-  /// Ranks, ascending, of whose walls their stages leave more than on the median rank, by over kWorthTelling
-  /// of the step's wall. At most a third of the ranks, else none.
+  /// Ranks, ascending, whose stages cover less of the step than the median rank's, by over kWorthTelling of
+  /// its wall. At most a third of the ranks, else none.
   std::vector<Outside> outside;
   std::vector<Rank> unknown;  ///< ranks with stages whose own time is not known all the same
 };

@@ -97,11 +97,11 @@ struct Held {
   bool is_one_stage() const { return stage != kNoStage && 2 * stage_excess_ms >= excess_ms; }
 };
 
-/// Ranks whose stages leave more of the wall than the usual rank's: nothing tells what they do there, or for
+/// Ranks whose stages cover less of the steps than the usual rank's: nothing tells what they do else, or for
 /// whom they wait.
 struct Outside {
   std::vector<Rank> ranks;           ///< ascending; none: there are no such ranks
-  double least_ms = 0, most_ms = 0;  ///< a step more than the median rank: of the rank with least, with most
+  double least_ms = 0, most_ms = 0;  ///< a step less than the median rank: of the rank with least, with most
 };
 
 /// Times in ms.

@@ -142,9 +142,9 @@ std::string outside_note(const Verdict& verdict) {
   const bool one = outside.ranks.size() == 1;
   const std::string least = duration(outside.least_ms), most = duration(outside.most_ms);
   return std::string("; the stages of ") + (one ? "rank " : "ranks ") + list_of(outside.ranks, kRanksListed) +
-         " leave " + least + (least == most ? "" : " to " + most) +
-         " more of each step than the usual rank's: what " + (one ? "it does" : "they do") + " or wait" +
-         (one ? "s" : "") + " for there is not known";
+         " cover " + least + (least == most ? "" : " to " + most) +
+         " less of each step than the usual rank's: what " + (one ? "it does or waits" : "they do or wait") +
+         " for in that time is not known";
 }
 
 std::string no_verdict_text(const Verdict& verdict) {

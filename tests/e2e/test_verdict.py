@@ -56,7 +56,7 @@ class Verdict(EndToEnd):
         verdict = self.imported(self.start_collector(), "job", [file])
         self.assertEqual((verdict["kind"], verdict["held"]), ("inside_sync", None))
         self.assertEqual(verdict["outside"], {"ranks": [2], "rank_count": 1, "least_ms": 50.0, "most_ms": 50.0})
-        self.assertIn("the stages of rank 2 leave 50 ms more of each step than the usual rank's", verdict["sentence"])
+        self.assertIn("the stages of rank 2 cover 50 ms less of each step than the usual rank's", verdict["sentence"])
 
     def test_live_and_after_a_kill(self):
         """Named on screen, in the events' sentence and on /metrics within twenty steps; the same after SIGKILL."""

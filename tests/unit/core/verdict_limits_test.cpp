@@ -68,7 +68,7 @@ TEST_F(VerdictLimits, WithoutAStageThatWaitsEvenIsNotBalanced) {
               HasSubstr("no verdict: own times are even, but no stage is known to contain waiting"));
 }
 
-// What the stages of a rank leave of its wall.
+// What the stages of a rank cover less than others.
 class OutsideOfStages : public VerdictLimits {
  protected:
   /// Steps of 30 ms, and what rank 2 sleeps: outside of all its stages, while the others wait in theirs.
@@ -102,8 +102,8 @@ TEST_F(OutsideOfStages, WhoStandsOutIsTold) {
   EXPECT_THAT(told(), ElementsAre(2));
   EXPECT_EQ(judge().kind, VerdictKind::inside_sync) << "nobody is accused of it";
   EXPECT_THAT(sentence(),
-              HasSubstr("; the stages of rank 2 leave 10 ms more of each step than the usual rank's: "
-                        "what it does or waits for there is not known"));
+              HasSubstr("; the stages of rank 2 cover 10 ms less of each step than the usual rank's: "
+                        "what it does or waits for in that time is not known"));
 }
 
 TEST_F(OutsideOfStages, ThreePercentOfTheStepAreWorthTelling) {
@@ -124,6 +124,25 @@ TEST_F(OutsideOfStages, OfTwoRanksNoneIsTheUsualOne) {
   EXPECT_THAT(told(), IsEmpty());
 }
 
+// A loader that is no stage, before the step begins: the others wait for rank 2 inside of theirs.
+TEST_F(OutsideOfStages, TimeBetweenTheStepsOfARankThatWaits) {
+  for (const char* stage : {"forward", "all_reduce"}) stages.intern(stage);
+  const TestRecord usual{.wall_ms = 40, .stream = {{"forward", 20}, {"all_reduce", 20}}},
+      late{.wall_ms = 25, .stream = {{"forward", 20}, {"all_reduce", 5}}};
+  repeat({usual, usual, late, usual});
+  EXPECT_THAT(told(), ElementsAre(2));
+  EXPECT_DOUBLE_EQ(judge().outside.most_ms, 15);
+}
+
+// Who waits for nobody may be done sooner.
+TEST_F(OutsideOfStages, ShorterStepsOfARankThatDoesNotWait) {
+  stages.intern("forward");
+  const TestRecord usual{.wall_ms = 40, .stream = {{"forward", 40}}},
+      less{.wall_ms = 25, .stream = {{"forward", 25}}};
+  repeat({usual, usual, less, usual});
+  EXPECT_THAT(told(), IsEmpty());
+}
+
 TEST_F(OutsideOfStages, AThirdOfTheRanksIsTheMost) {
   const TestRecord usual{.wall_ms = 40, .stream = {{"forward", 20}, {"all_reduce", 20}}},
       less{.wall_ms = 40, .stream = {{"forward", 20}, {"all_reduce", 12}}},
@@ -133,7 +152,7 @@ TEST_F(OutsideOfStages, AThirdOfTheRanksIsTheMost) {
   EXPECT_THAT(told(), IsEmpty());
   repeat({usual, usual, less, least, usual, usual});
   EXPECT_THAT(told(), ElementsAre(2, 3));
-  EXPECT_THAT(sentence(), HasSubstr("the stages of ranks 2, 3 leave 8.0 ms to 16 ms more of each step"));
+  EXPECT_THAT(sentence(), HasSubstr("the stages of ranks 2, 3 cover 8.0 ms to 16 ms less of each step"));
 }
 
 // The others wait outside of all stages for rank 1.
