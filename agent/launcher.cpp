@@ -91,7 +91,7 @@ class Reader {
   // Whoever is told a rank that cannot be read is one of several.
   std::optional<Found<std::uint32_t>> place_number(const Names& names) {
     const std::size_t before = out_.remarks.size();
-    const auto found = number(names);
+    auto found = number(names);
     if (!found && out_.remarks.size() > before) out_.unclear = out_.remarks.back();
     return found;
   }
