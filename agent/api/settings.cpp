@@ -156,6 +156,7 @@ ApiSettings read_settings(const laggard_options* given) {
   place(options, launch, &out);
   out.attempt = attempt_of(options, launch);
   if (launch.launch.has_value()) out.launch = launch.launch->value;
+  out.job = variable("LAGGARD_JOB");
   out.started_unix_ms = now_unix_ms();
   const std::uint32_t queue =
       options.queue_records != 0
@@ -196,6 +197,7 @@ ParsedLine make_config(const ApiSettings& settings, std::string_view text) {
   // Beside what it is good for itself, it tells the settings of one start from those of the next.
   if (!config.contains("started_unix_ms")) config["started_unix_ms"] = settings.started_unix_ms;
   if (!settings.launch.empty()) config["launch_id"] = settings.launch;
+  if (!settings.job.empty()) config["laggard_job"] = settings.job;
   if (settings.local_rank.has_value()) place_on_node(*settings.local_rank, &config);
   const std::string line = config.dump(-1, ' ', false, json::error_handler_t::replace);
   LineParser parser;

@@ -24,6 +24,7 @@ struct ApiSettings {
   std::optional<std::uint32_t> attempt;  ///< when somebody said, or the launcher starts the job again
   std::optional<Rank> local_rank;        ///< among those of this node, when the launcher says it
   std::string launch;                    ///< which start of the job this is; "" when nobody says it
+  std::string job;                       ///< the mark by which laggard run knows its job; "" without one
   std::int64_t started_unix_ms = 0;
   std::size_t queue_records = limits::kWindowRecords;
   std::size_t held_steps = 0;

@@ -6,9 +6,11 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <random>
 #include <thread>
 #include <variant>
 
+#include "agent/api/settings.h"
 #include "agent/launcher.h"
 #include "client/commands/commands.h"
 #include "client/http/url.h"
@@ -28,6 +30,7 @@ constexpr auto kLastRecords = 3s;  // for the end of a job's ranks to be seen
 constexpr auto kLookAgain = 100ms;
 // A job, or whoever has waited for its end, waits behind these.
 constexpr auto kAnswer = 4s, kReport = 20s;
+constexpr std::size_t kAttemptsLookedAt = 16;  // of a run, the newest
 
 struct RunOptions {
   std::string name, data;
@@ -165,15 +168,36 @@ std::optional<Destination> destination_of(const Context& context, const RunOptio
   }
 }
 
-// True when something has come since `before`. The last records of a job that has ended are on their way for
-// a moment, and one that broke off says no end.
-bool wait_for_end(const Collector& collector, const RunRef& run, const Json& before) {
+// The newest attempt that a rank of this job is in: others may have begun one of the same name meanwhile.
+std::optional<RunRef> attempt_of_job(const Collector& collector, const std::string& name,
+                                     const std::string& mark) {
+  const Json attempts = at(status_of(collector, {name, std::nullopt}), "attempts");
+  if (!attempts.is_array()) return std::nullopt;
+  std::size_t looked_at = 0;
+  for (auto it = attempts.rbegin(); it != attempts.rend() && looked_at < kAttemptsLookedAt;
+       ++it, ++looked_at) {
+    const RunRef run{name, static_cast<std::uint32_t>(integer(*it).value_or(0))};
+    const Json answer = get(collector, run_target(run, "/ranks"));
+    for (const Json& rank : at(answer, "ranks"))
+      if (text(at(at(rank, "settings"), "laggard_job")) == mark) return run;
+  }
+  return std::nullopt;
+}
+
+// The attempt of this job; where nothing bears its mark, as with files that an agent follows, the newest one,
+// if something has come since `before`. The last records of a job that has ended are on their way for a
+// moment, and one that broke off says no end.
+std::optional<RunRef> wait_for_end(const Collector& collector, const std::string& name,
+                                   const std::string& mark, const Json& before) {
   const auto until = std::chrono::steady_clock::now() + kLastRecords;
   for (;; std::this_thread::sleep_for(kLookAgain)) {
+    const auto marked = attempt_of_job(collector, name, mark);
+    const RunRef run = marked.value_or(RunRef{name, std::nullopt});
     const Json now = status_of(collector, run);
-    const bool has_come = at(now, "last_received_unix_ms") != at(before, "last_received_unix_ms");
-    if (has_come && text(at(now, "state")) == "ended") return true;
-    if (std::chrono::steady_clock::now() > until || end_is_asked()) return has_come;
+    const bool has_come = marked || at(now, "last_received_unix_ms") != at(before, "last_received_unix_ms");
+    const bool is_late = std::chrono::steady_clock::now() > until || end_is_asked();
+    if (has_come && (is_late || text(at(now, "state")) == "ended")) return run;
+    if (is_late) return std::nullopt;
   }
 }
 
@@ -199,12 +223,18 @@ View result_view(const Json& report) {
   return view;
 }
 
-void show_result(const Destination& destination, const std::string& name, const Teller& teller) {
+std::string why_nothing_came() {
+  if (agent::is_disabled()) return "LAGGARD_DISABLED is set, and then nothing is measured";
+  return "does the job use laggard? See docs/python.md";
+}
+
+void show_result(const Destination& destination, const std::string& name, const std::string& mark,
+                 const Teller& teller) {
   const Collector& collector = destination.collector;
-  if (!wait_for_end(collector, {name, std::nullopt}, destination.before))
-    return teller.say("nothing of run \"" + name +
-                      "\" has come: does the job use laggard? See docs/python.md");
-  const Result result = result_of(collector, name);
+  const auto run = wait_for_end(collector, name, mark, destination.before);
+  if (!run) return teller.say("nothing of run \"" + name + "\" has come: " + why_nothing_came());
+  const std::string attempt = run->attempt ? "@" + std::to_string(*run->attempt) : "";
+  const Result result = result_of(collector, name + attempt);
   for (const std::string& sentence : result.empty) teller.say(sentence);
   if (!result.empty.empty()) return;
   teller.show(result_view(result.report));
@@ -244,9 +274,15 @@ void end_own_collector(const Destination& destination, const RunOptions& options
              own.data().string());
 }
 
+// No other job has it.
+std::string make_mark() {
+  std::random_device random;
+  return std::to_string(random()) + std::to_string(random());
+}
+
 // `ingest` is "" when it is not known.
-Job::Variables variables_for(const std::string& name, const std::string& ingest) {
-  Job::Variables variables{{"LAGGARD_RUN", name}};
+Job::Variables variables_for(const std::string& name, const std::string& mark, const std::string& ingest) {
+  Job::Variables variables{{"LAGGARD_RUN", name}, {"LAGGARD_JOB", mark}};
   if (variable("LAGGARD_INGEST").empty() && !ingest.empty()) variables["LAGGARD_INGEST"] = ingest;
   if (const fs::path library = own_library(); variable("LAGGARD_LIBRARY").empty() && !library.empty())
     variables["LAGGARD_LIBRARY"] = library;
@@ -266,14 +302,14 @@ void try_to(const Teller& teller, Step step) {
 void run_job(Context& context, const RunOptions& options) {
   check_usage(context, options);
   const Teller teller(context);
-  const std::string name = name_of(options, teller);
+  const std::string name = name_of(options, teller), mark = make_mark();
   const auto destination = destination_of(context, options, name, teller);
-  Job job(options.command, variables_for(name, destination ? destination->ingest : ""));
+  Job job(options.command, variables_for(name, mark, destination ? destination->ingest : ""));
   context.exit_code = static_cast<ExitCode>(job.wait());
   if (const std::string why = job.trouble(); !why.empty())
     teller.say(options.command.front() + " cannot be started: " + why);
   if (!destination) return;
-  if (job.trouble().empty()) try_to(teller, [&] { show_result(*destination, name, teller); });
+  if (job.trouble().empty()) try_to(teller, [&] { show_result(*destination, name, mark, teller); });
   if (destination->own) try_to(teller, [&] { end_own_collector(*destination, options, name, teller); });
 }
 

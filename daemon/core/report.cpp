@@ -78,8 +78,8 @@ double slowdown_of(double wall_ms, double max_own_ms, double mean_own_ms) {
 
 std::set<std::string> free_settings(const Profile& profile) {
   std::set<std::string> keys(profile.may_differ.begin(), profile.may_differ.end());
-  keys.insert(
-      {"type", "rank", "local_rank", "host", "topology", "run", "attempt", "started_unix_ms", "launch_id"});
+  keys.insert({"type", "rank", "local_rank", "host", "topology", "run", "attempt", "started_unix_ms",
+               "launch_id", "laggard_job"});
   return keys;
 }
 

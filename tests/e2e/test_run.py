@@ -91,6 +91,33 @@ class Run(EndToEnd):
         self.run_job(collector.http, *self.load("loop", 20))
         self.assertEqual(self.run_status(collector, "python_load")["attempt"], 2)
 
+    def test_the_report_is_of_its_own_job(self):
+        """Another one of the same name begins later and ends sooner."""
+        collector = self.start_collector()
+        (self.home / "seen").mkdir()
+        wait = "import pathlib, time; p = pathlib.Path(r'%s') / '%s'\nwhile not p.exists(): time.sleep(0.02)\n"
+        script = (
+            "import laggard, pathlib; laggard.init(); seen = pathlib.Path(r'%s')\n"
+            "for step in range(%d):\n"
+            "    with laggard.step(), laggard.stage('forward'): pass\n"
+            "laggard.flush(); (seen / '%s').touch()\n"
+        )
+        seen = self.home / "seen"
+        first = self.home / "first.py"
+        first.write_text(script % (seen, 20, "first") + wait % (seen, "second_ended"))
+        second = self.home / "second.py"
+        second.write_text(script % (seen, 40, "second"))
+        self.need(not SANITIZED, "an interpreter that is built with the sanitizers of this build")
+        command = [BIN / "laggard", "--collector", collector.http, "run", "--name", "twin", "--", sys.executable, first]
+        job = subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: job.poll() is None and job.kill())
+        wait_until("the first job's steps", (seen / "first").exists)
+        done = self.run_job(collector.http, "--name", "twin", "--", sys.executable, second)
+        self.assertIn("30 steps, 11 to 40", done.stderr)
+        (seen / "second_ended").touch()
+        said = job.communicate(timeout=60)[1]
+        self.assertIn("10 steps, 11 to 20", said)
+
     def test_a_name_that_no_run_can_have(self):
         """Of a variable or a script it becomes one that a run can have; of the command line it is refused."""
         collector = self.start_collector()
@@ -117,6 +144,8 @@ class Run(EndToEnd):
         done = self.run_job(collector.http, "--name", "plain", "--", "echo", "--hello", "-o")
         self.assertEqual(done.stdout, "--hello -o\n")
         self.assertIn("does the job use laggard?", done.stderr)
+        done = self.run_job(collector.http, "--name", "plain", "--", "echo", LAGGARD_DISABLED="1")
+        self.assertIn("LAGGARD_DISABLED is set", done.stderr)
 
     def test_the_words_of_the_job_are_passed_on_as_they_are(self):
         collector = self.start_collector()
