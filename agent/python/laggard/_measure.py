@@ -126,6 +126,8 @@ def stage(name, kind=None):
 
 @never_raises("a stage is left out: its name is a text", otherwise=_UNMEASURED)
 def _mention(name, kind):
+    if callable(name):  # @laggard.stage without brackets, or a class handed over by mistake
+        return stage(getattr(name, "__name__", "stage"), kind)(name)
     if kind is not None and not (isinstance(kind, str) and kind in _KINDS):
         named = repr(kind) if isinstance(kind, str) else f"of the type {type(kind).__name__}"
         say_once(f"there is no stage kind {named}: it is one of work, input, sync and aside")
@@ -354,7 +356,7 @@ def init(
     spool=None,
     spool_mb=None,
     device=True,
-    _place=(-1, 0),  # rank and world size, as a framework knows them that tells the environment less
+    _place=None,  # rank and world size, as a framework knows them that tells the environment less
 ):
     """Begins to measure on this thread; True when it does.
 
@@ -366,6 +368,8 @@ def init(
     docs/api-c.md has the others.
     """
     global _measuring, _thread
+    if _place is None:
+        _place = _place_in_torch()
     library = None if _is_disabled() else _find_library()
     if library is None:
         return False
@@ -405,6 +409,16 @@ def init(
         for known in list(_stages.values()):
             _number(known)
     return True
+
+
+@never_raises("rank and world size of torch.distributed are left out", otherwise=(-1, 0))
+def _place_in_torch():
+    """Of the process group, which processes that one of them has started may have without a launcher."""
+    torch = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return -1, 0
+    return distributed.get_rank(), distributed.get_world_size()
 
 
 def _given(name, number, least=0, most=2**32 - 1, otherwise=0):

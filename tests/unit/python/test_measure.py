@@ -1,7 +1,9 @@
 """What the functions of the package ask of the library."""
 
 import os
+import sys
 import threading
+import types
 import unittest
 from unittest import mock
 
@@ -188,6 +190,27 @@ class Measure(Measuring):
         self.assertEqual(forward.id, -1)
         self.begin()
         self.assertEqual((forward.id, laggard.stage("forward")), (0, forward))
+
+    def test_a_decorator_without_brackets(self):
+        self.begin()
+
+        @laggard.stage
+        def forward(a, b=0):
+            return a + b
+
+        self.assertEqual((forward(1, b=2), forward.__name__), (3, "forward"))
+        self.assertEqual(self.library.calls, ["begin forward", "end forward"])
+
+    def test_the_place_in_torchs_process_group(self):
+        group = types.SimpleNamespace(
+            is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: 2, get_world_size=lambda: 4
+        )
+        for distributed, place in ((group, (2, 4)), (None, (-1, 0))):
+            with mock.patch.dict(sys.modules, torch=types.SimpleNamespace(distributed=distributed)):
+                self.begin()
+            options = self.library.options
+            self.assertEqual((options.otherwise_rank, options.otherwise_world_size), place)
+            laggard.end()
 
     def test_it_begins_or_ends_inside_of_a_stage(self):
         outer, inner = laggard.stage("outer"), laggard.stage("inner")
