@@ -467,12 +467,17 @@ class Judge {
     std::map<Rank, std::map<StageId, double>> by_rank;
     const double pause = kPauseWalls * usual_wall(range);
     double excess = 0, lost = 0, n = 0, n_present = 0, present_ranks = 0, as_culprit = 0;
+    double covered = 0, n_covered = 0;
     each(range.from, range.to, [&](const OwnRow& row) {
       ++held.steps;
       as_culprit += row.culprit.has_value() && std::ranges::binary_search(held.ranks, *row.culprit) ? 1 : 0;
       const auto mine = row.excess_of(held.ranks);
       held.present += mine.has_value() ? 1 : 0;
       if (row.wall_ms > pause) return;
+      if (row.culprit.has_value() && std::ranges::binary_search(held.ranks, *row.culprit)) {
+        covered += row.own->more_covered_ms;
+        ++n_covered;
+      }
       ++n;
       held.wall_ms += row.wall_ms;
       lost += row.max_own_ms - row.mean_own_ms;
@@ -488,6 +493,7 @@ class Judge {
       });
     });
     held.excess_ms = n_present > 0 ? excess / n_present : 0;
+    held.more_covered_ms = n_covered > 0 ? covered / n_covered : 0;
     held.wall_ms /= n;
     held.slowdown = ratio_of(held.wall_ms, lost / n);
     held.share = as_culprit / static_cast<double>(held.steps);

@@ -70,7 +70,8 @@ std::string LiveVerdict::sentence(const Verdict& verdict, const StageTable& stag
            "is stored";
   if (window_.size() == 0 && aside_.has_value())
     return "no verdict yet: the steps up to " + std::to_string(*aside_) +
-           " are aside, by a tag or by a checkpoint, an evaluation or logging among their stages";
+           " are aside, by a tag (an exception has one) or by a checkpoint, an evaluation or logging among "
+           "their stages";
   return sentence_of(verdict, stages, *placement_);
 }
 

@@ -48,6 +48,18 @@ std::vector<StageSum> sum_stages(const StageTimes& times, const StageTable& stag
   return sums;
 }
 
+/// OwnTimes::more_covered_ms.
+float more_covered(std::span<const StageSum> sums, const Spread& own) {
+  std::vector<double> covered;
+  double of_largest = kAbsent;
+  for (const StageSum& sum : sums) {
+    if (!sum.measured || !sum.own_known || !sum.sync_known) continue;
+    covered.push_back(sum.own_ms + sum.sync_ms);
+    if (!is_valid(of_largest) && sum.own() == own.max) of_largest = covered.back();
+  }
+  return is_valid(of_largest) ? single(of_largest - Middle(covered).median()) : 0;
+}
+
 /// Where a stage is timed on the host alone, and no part of it nor what it is a part of is timed otherwise,
 /// its time is none that is compared: what it covers is not known.
 class HostOnly {
@@ -254,6 +266,7 @@ OwnTimesOfStep measure_own(std::span<const RecordView> records, const StageTimes
       ranks->ranks.push_back(records[i].rank);
       ranks->own_ms.push_back(single(own[i]));
     }
+    ranks->more_covered_ms = more_covered(sums, out.own);
     ranks->outside = find_outside(sums, HostOnly(times, host, stages), records, wall_ms);
     StageScan scan(*ranks, columns, times, stages);
     scan.run();

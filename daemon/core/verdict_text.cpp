@@ -41,6 +41,18 @@ std::string who(const Held& held, const Placement& placement) {
   return "rank " + std::to_string(held.ranks.front()) + (host.empty() ? "" : " (" + host + ")");
 }
 
+// The others wait for those who are named, but not in a stage. Or these wait for the others, in one that
+// nobody said contains waiting: the times are the same.
+std::string unseen_waiting_note(const Verdict& verdict, const StageTable& stages) {
+  const Held& held = *verdict.held;
+  if (!verdict.has_sync() || verdict.counted_twice || held.stage >= stages.size()) return "";
+  if (stages[held.stage].kind_from != Knowledge::assumed || 2 * held.more_covered_ms < held.excess_ms)
+    return "";
+  return "; beware: in none of their stages do the others wait for " +
+         std::string(held.ranks.size() == 1 ? "it" : "them") + ", and nobody said which kind " +
+         stages[held.stage].name + " is: if it contains waiting, it is the others that are late";
+}
+
 std::string held_text(const Verdict& verdict, const StageTable& stages, const Placement& placement) {
   const Held& held = *verdict.held;
   const bool one = held.ranks.size() == 1 || (held.group.has_value() && held.group->key != "ranks");
@@ -63,7 +75,9 @@ std::string held_text(const Verdict& verdict, const StageTable& stages, const Pl
   for (std::size_t i = 0; i < held.stages.size(); ++i)
     text += (i == 0 ? ", above all rank " : ", rank ") + std::to_string(held.ranks[i]) + " in " +
             stage_text(held.stages[i], stages);
-  return text + "; " + percent(held.share) + " of " + std::to_string(held.steps) + " steps";
+  const bool newest = !held.since.has_value() && !held.until.has_value() && held.steps < verdict.steps;
+  return text + "; " + percent(held.share) + " of " + (newest ? "the newest " : "") +
+         std::to_string(held.steps) + " steps" + unseen_waiting_note(verdict, stages);
 }
 
 std::string cost_text(const Verdict& verdict) {

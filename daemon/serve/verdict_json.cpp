@@ -32,6 +32,7 @@ Json held_json(const core::Held& held, const core::StageTable& stages) {
           {"steps", held.steps},
           {"share", figure(held.share)},
           {"excess_ms", figure(held.excess_ms)},
+          {"more_covered_ms", figure(held.more_covered_ms)},
           {"stage", name_json(held.stage, stages)},
           {"stage_exclusive", by_stage && stages.has_children(held.stage)},
           {"stage_excess_ms", by_stage ? figure(held.stage_excess_ms) : Json(nullptr)},

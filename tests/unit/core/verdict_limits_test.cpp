@@ -185,6 +185,36 @@ TEST_F(OutsideOfStages, OfTimesThatAreNotKnownNothingIsTold) {
   EXPECT_THAT(told(), ElementsAre(2));
 }
 
+// Ranks 1 and 2 sleep outside of their stages; the others wait for them in backward, and nobody said that one
+// can.
+TEST_F(OutsideOfStages, WhoWaitsInAStageThatNobodyCalledSyncLooksSlow) {
+  for (const char* stage : {"forward", "backward", "barrier"}) stages.intern(stage);
+  const TestRecord late{.wall_ms = 41, .stream = {{"forward", 15}, {"backward", 10}, {"barrier", 1}}},
+      waits{.wall_ms = 41, .stream = {{"forward", 15}, {"backward", 25}, {"barrier", 1}}};
+  const std::string beware =
+      "; beware: in none of their stages do the others wait for them, and nobody said which kind backward "
+      "is: if it "
+      "contains waiting, it is the others that are late";
+  repeat({waits, late, late, waits});
+  EXPECT_THAT(judge().held->ranks, ElementsAre(0, 3));
+  EXPECT_THAT(sentence(), HasSubstr(beware));
+  stages.set_kind(*stages.find("backward"), StageKind::work, Knowledge::profile);
+  EXPECT_THAT(sentence(), Not(HasSubstr("beware"))) << "somebody said that it does not";
+  stages.set_kind(*stages.find("backward"), StageKind::sync, Knowledge::profile);
+  repeat({waits, late, late, waits});
+  EXPECT_FALSE(judge().held.has_value());
+}
+
+TEST_F(OutsideOfStages, WhoIsWaitedForInAStageIsNamedWithoutADoubt) {
+  for (const char* stage : {"forward", "all_reduce"}) stages.intern(stage);
+  const TestRecord slow{.wall_ms = 41, .stream = {{"forward", 30}, {"all_reduce", 10}}},
+      waits{.wall_ms = 41, .stream = {{"forward", 15}, {"all_reduce", 25}}};
+  repeat({waits, slow, waits, waits});
+  EXPECT_THAT(judge().held->ranks, ElementsAre(1));
+  EXPECT_DOUBLE_EQ(judge().held->more_covered_ms, 0);
+  EXPECT_THAT(sentence(), Not(HasSubstr("beware")));
+}
+
 TEST_F(OutsideOfStages, WhereStagesOverlapNothingIsTold) {
   const TestRecord overlaps{.wall_ms = 100,
                             .stream = {{"forward", 60}, {"attention", 50}, {"all_reduce", 10}}},
