@@ -348,7 +348,7 @@ std::string report_window_text(const Json& run) {
     const Json& steps = at(left_out, key);
     if (steps.is_array() && !steps.empty()) out += "; left out: " + steps_list(steps) + " " + why;
   };
-  add("aside", "with a checkpoint, an evaluation or logging");
+  add("aside", "with a checkpoint, an evaluation, logging or an exception");
   add("incomplete", "in which a reporting rank is missing");
   add("no_wall", "without a usable wall time");
   for (const char* side : {"before", "after"}) {

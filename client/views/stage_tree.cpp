@@ -274,7 +274,8 @@ std::string step_state_text(const Json& step) {
   if (missing && *missing > 0) out += ", without " + ranks_text(at(step, "missing"), missing);
   const Json& tags = at(step, "tags");
   if (tags.is_array() && !tags.empty()) out += ", tagged " + listed(tags, 8);
-  if (truth(at(step, "aside"))) out += ", not a normal step (a checkpoint, an evaluation or logging)";
+  if (truth(at(step, "aside")))
+    out += ", not a normal step (a checkpoint, an evaluation, logging or an exception)";
   return out;
 }
 
