@@ -78,8 +78,10 @@ void look_at_launch(Findings& out) {
   const agent::Launch launch = agent::read_launch(agent::process_environment());
   out.add("launcher", launch.launcher.empty() ? Cell("none") : Cell(launch.launcher));
   out.add("run", launch.run, "the script's name");
-  out.add("rank", launch.rank, launch.unclear ? "not known" : "0, the only one");
-  out.add("world size", launch.world_size, launch.rank || launch.unclear ? "not known" : "1");
+  const bool alone = !launch.rank && !launch.unclear && launch.wrong.empty() &&
+                     (!launch.world_size || launch.world_size->value == 1);
+  out.add("rank", launch.rank, alone ? "0, the only one" : "not known");
+  out.add("world size", launch.world_size, alone ? "1" : "not known");
   out.add("local rank", launch.local_rank, "not known");
   if (launch.attempt || !launch.restarts || launch.restarts->value == 0)
     out.add("attempt", launch.attempt, "as the collector counts");

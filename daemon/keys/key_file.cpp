@@ -94,9 +94,14 @@ PublicKey read_public_key(const std::string& file_or_key) {
 
 std::optional<PeerKeys> read_peer_keys(const std::string& key, const std::string& collector_key) {
   if (key.empty() && collector_key.empty()) return std::nullopt;
-  if (collector_key.empty()) throw Error("--key without --collector-key: say whom to trust with the records");
+  if (collector_key.empty())
+    throw Error(
+        "a key (--key, LAGGARD_KEY) without the collector's (--collector-key, LAGGARD_COLLECTOR_KEY): say "
+        "whom to trust with the records");
   if (key.empty())
-    throw Error("--collector-key without --key: a collector with a key wants one of its agents");
+    throw Error(
+        "a collector's key (--collector-key, LAGGARD_COLLECTOR_KEY) without an own one (--key, LAGGARD_KEY): "
+        "a collector with a key wants one of its agents");
   return PeerKeys{read_secret_file(key), read_public_key(collector_key).key};
 }
 

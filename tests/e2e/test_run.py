@@ -502,7 +502,9 @@ class Doctor(EndToEnd):
             ({"LAGGARD_INGEST": "tcp://127.0.0.1:9"}, "no collector takes records at tcp://127.0.0.1:9"),
             ({"LAGGARD_INGEST": "nonsense"}, "nonsense"),
         ):
-            _, answer = self.doctor(collector, code=1, **more)
+            found, answer = self.doctor(collector, code=1, **more)
+            of_the_rank = any("RANK" in name or "SIZE" in name for name in more)
+            self.assertEqual(found["rank"][0] == "0, the only one", not of_the_rank)
             self.assertEqual(len(answer["problems"]), 1, answer["problems"])
             self.assertIn(problem, answer["problems"][0])
 
