@@ -57,7 +57,8 @@ float more_covered(std::span<const StageSum> sums, const Spread& own) {
     covered.push_back(sum.own_ms + sum.sync_ms);
     if (!is_valid(of_largest) && sum.own() == own.max) of_largest = covered.back();
   }
-  return is_valid(of_largest) ? single(of_largest - Middle(covered).median()) : 0;
+  if (!is_valid(of_largest) || covered.size() < 2) return 0;
+  return single(of_largest - Middle(covered).median_without(of_largest));
 }
 
 /// Where a stage is timed on the host alone, and no part of it nor what it is a part of is timed otherwise,

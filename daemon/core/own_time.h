@@ -43,8 +43,8 @@ struct OwnTimes {
   /// any.
   double least_sync_ms = kAbsent, most_sync_ms = kAbsent;
   StageId longest_sync = kNoStage;  ///< the sync stage with the largest median
-  /// What the stages of the rank with the largest own time cover more than the median rank's, sync stages and
-  /// all. 0 where it is not known. Those who wait for that rank in a stage cover as much as it does.
+  /// What the stages of the rank with the largest own time cover more than the others' median, sync stages
+  /// and all. 0 where it is not known. Those who wait for that rank in a stage cover as much as it does.
   float more_covered_ms = 0;
   struct Outside {
     Rank rank = 0;

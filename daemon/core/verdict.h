@@ -90,7 +90,7 @@ struct Held {
   /// Of each rank, when a few that are no group exceed the others in different stages, and `stage` is
   /// kNoStage; else empty.
   std::vector<StageId> stages;
-  /// What their stages cover more than the median rank's, in the steps whose culprit is one of them: as much
+  /// What their stages cover more than the others' median, in the steps whose culprit is one of them: as much
   /// as they exceed the others when nobody waits for them in a stage.
   double more_covered_ms = 0;
   double wall_ms = 0;   ///< the mean step over those steps

@@ -197,6 +197,7 @@ TEST_F(OutsideOfStages, WhoWaitsInAStageThatNobodyCalledSyncLooksSlow) {
       "contains waiting, it is the others that are late";
   repeat({waits, late, late, waits});
   EXPECT_THAT(judge().held->ranks, ElementsAre(0, 3));
+  EXPECT_DOUBLE_EQ(judge().held->more_covered_ms, 15);
   EXPECT_THAT(sentence(), HasSubstr(beware));
   stages.set_kind(*stages.find("backward"), StageKind::work, Knowledge::profile);
   EXPECT_THAT(sentence(), Not(HasSubstr("beware"))) << "somebody said that it does not";
