@@ -222,7 +222,7 @@ TEST(App, AWindowWithoutStepsIsFourAndSaysWhichThereAre) {
   EXPECT_EQ(
       stages.err,
       "laggard: run \"j\", attempt 1, has nothing to show: 0 steps; left out: 1 step (31) with a checkpoint, "
-      "an evaluation or logging; stored are steps 1 to 31\n");
+      "an evaluation, logging or an exception; stored are steps 1 to 31\n");
   EXPECT_THAT(ask(collector, {"steps", "new"}).err, HasSubstr("has no step: no step is stored yet"));
 }
 
