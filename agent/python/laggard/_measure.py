@@ -45,7 +45,7 @@ _count_ids = {}
 _value_ids = {}
 
 
-# Takes anything and gives what is not true, as __exit__ must, for half of what an empty function of Python's costs.
+# Takes anything and gives what is not true, as __exit__ must, without a call of a function of Python's.
 _nothing_at_exit = "".format
 
 
